@@ -19,6 +19,12 @@ void host_step_fix(solsend_step *step, const char *format, ...)
 /* "EPERM"; "an unexpected errno" for one that this layer does not know. */
 const char *host_errno_name(int error);
 
+/* What a public function returns after a step of `code`: a shortfall is an error only if STRICT. */
+static inline int host_step_answer(int code, uint32_t flags)
+{
+    return (flags & SOLSEND_HOST_STRICT) != 0 ? code : 0;
+}
+
 /* The `steps` array of a caller: the entry to fill next, null when there is none or it is full. */
 solsend_step *host_step_at(solsend_step *steps, uint32_t max_steps, uint32_t index);
 
