@@ -1,0 +1,843 @@
+#include "link/link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include <solsend/tx.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "link/shadow.h"
+#include "tx/inspect.h"
+
+enum {
+    POLL_DATAGRAMS_MAX = 16,
+    RETRY_DATAGRAMS_MAX = 4, /* between a blocked send and its one retry */
+    DATAGRAM_BYTES = 2048,
+    BURST_MAX = 64
+};
+
+static const uint64_t poll_gap_ns = CLOCK_NS_PER_MS;
+static const uint64_t kept_retry_ns = 50 * CLOCK_NS_PER_US;
+static const uint64_t path_check_every_ns = CLOCK_NS_PER_MS;
+static const uint64_t trial_min_ns = 20 * CLOCK_NS_PER_MS;
+
+/* ---- ends and notices ------------------------------------------------------------------------ */
+
+void link_notify(struct solsend_link *link, uint32_t kind, uint64_t value, uint64_t now)
+{
+    struct link_notice *n = &link->notice[kind - SOLSEND_EVENT_LINK_CONNECTED];
+    n->t_ns = now;
+    n->value = value;
+    link->notices |= 1u << (kind - SOLSEND_EVENT_LINK_CONNECTED);
+}
+
+/* An entry leaves the states that the link counts. */
+static void leave_state(struct solsend_link *link, struct slab_entry *e, uint32_t index)
+{
+    if (e->state == SLAB_WAITING) {
+        slab_unwait(&link->slab, index);
+    } else if (e->state == SLAB_KEPT) {
+        link->kept--;
+    } else if (e->state == SLAB_FLYING && e->large) {
+        link->large_flying--;
+    }
+}
+
+uint32_t link_end(struct solsend_link *link, int code, uint64_t peer_code, const char *text,
+                  uint64_t now)
+{
+    if (link->end_code != 0) {
+        return 0;
+    }
+    link->end_code = code;
+    link->end_peer_code = peer_code;
+    strncpy(link->end_text, text, sizeof link->end_text - 1);
+    uint32_t ended = 0;
+    while (link->slab.open_head != SLOTS_NONE) {
+        uint32_t index = link->slab.open_head;
+        struct slab_entry *e = slab_entry(&link->slab, index);
+        leave_state(link, e, index);
+        e->peer_code = peer_code;
+        e->value = now - e->call_ns;
+        slab_end(&link->slab, index, SOLSEND_EVENT_CLOSED,
+                 code == SOLSEND_ERR_CLOSED ? SOLSEND_ERR_ABORTED : code, now);
+        ended++;
+    }
+    link->counts.closed += ended;
+    struct link_notice *n = &link->notice[SOLSEND_EVENT_LINK_CLOSED - SOLSEND_EVENT_LINK_CONNECTED];
+    n->code = code;
+    n->peer_code = peer_code;
+    link_notify(link, SOLSEND_EVENT_LINK_CLOSED, ended, now);
+    return ended;
+}
+
+static void notice_death(struct solsend_link *link, uint64_t now)
+{
+    if (link->quic != NULL && quic_is_dead(link->quic) && link->end_code == 0) {
+        link_end(link, link->quic->end_code, link->quic->peer_code, link->quic->end_text, now);
+    }
+}
+
+/* ---- one transaction's states ---------------------------------------------------------------- */
+
+static void set_flying(struct solsend_link *link, struct slab_entry *e)
+{
+    e->state = SLAB_FLYING;
+    link->large_flying += e->large;
+    if (e->flight.packets > 1 && (e->flight.bytes <= SOLSEND_TX_BYTES_MAX ||
+                                  e->flight.packets > 1 + e->flight.bytes / SOLSEND_TX_BYTES_MAX)) {
+        link->counts.fragmented++;
+    }
+}
+
+/* Every byte is with the socket, at `now`. */
+static void mark_written(struct solsend_link *link, uint32_t index, uint64_t now)
+{
+    struct slab_entry *e = slab_entry(&link->slab, index);
+    set_flying(link, e);
+    e->written_ns = now;
+    link->counts.written++;
+    if (e->waited) {
+        histogram_record(&link->hops[SOLSEND_HOP_CREDIT], now - e->call_ns);
+        slab_tell_written(&link->slab, index);
+    }
+}
+
+/* It stays among the waiting, for the first time because of `block`. */
+static void mark_waiting(struct solsend_link *link, uint32_t index, int block)
+{
+    struct slab_entry *e = slab_entry(&link->slab, index);
+    if (!e->waited && block >= QUIC_NO_SPACE) {
+        link->counts.waited[QUIC_NOT_UP - block]++;
+    }
+    e->waited = 1;
+    if (block == QUIC_NO_CREDIT && !link->parked) {
+        link->parked = 1;
+        link_notify(link, SOLSEND_EVENT_LINK_PARKED, link->slab.wait_count, clock_now());
+    }
+}
+
+void link_on_acked(void *owner, struct quic_flight *flight, uint64_t now)
+{
+    struct solsend_link *link = owner;
+    struct slab_entry *e = (struct slab_entry *)(void *)flight;
+    uint32_t index = slab_index(&link->slab, e);
+    leave_state(link, e, index);
+    if (e->written_ns == 0) {
+        /* the kernel refused its packet at first; a repeated one got through */
+        e->written_ns = now;
+        link->counts.written++;
+    }
+    if (link->payload_trial != 0 && e->large && e->written_ns < link->trial_ns) {
+        /* it came through only once packets were small: the path does eat large ones */
+        link->payload_trial = 0;
+        link->payload_seen = link->quic->payload;
+        link_notify(link, SOLSEND_EVENT_LINK_PATH, link->payload_seen, now);
+        log_line(&link->log, SOLSEND_LOG_WARN,
+                 "the path loses large packets silently: payload cap now %u bytes",
+                 link->payload_seen);
+    }
+    link->counts.acked++;
+    e->value = now - e->written_ns;
+    histogram_record(&link->hops[SOLSEND_HOP_ACK], e->value);
+    slab_end(&link->slab, index, SOLSEND_EVENT_ACKED, 0, now);
+}
+
+void link_on_stopped(void *owner, struct quic_flight *flight, uint64_t peer_code, uint64_t now)
+{
+    struct solsend_link *link = owner;
+    struct slab_entry *e = (struct slab_entry *)(void *)flight;
+    uint32_t index = slab_index(&link->slab, e);
+    leave_state(link, e, index);
+    link->counts.stopped++;
+    e->peer_code = peer_code;
+    e->value = now - e->call_ns;
+    slab_end(&link->slab, index, SOLSEND_EVENT_STOPPED, SOLSEND_ERR_STOPPED, now);
+}
+
+/* Takes it off the connection and ends it with a code of ours. */
+static void withdraw(struct solsend_link *link, uint32_t index, uint32_t kind, int code,
+                     uint64_t now)
+{
+    struct slab_entry *e = slab_entry(&link->slab, index);
+    leave_state(link, e, index);
+    if (e->state == SLAB_KEPT && link->kept == 0) {
+        /* nothing in the outbox is wanted any more; to QUIC it is a lost packet */
+        outbox_drop(&link->box);
+    }
+    if (link->quic != NULL) {
+        quic_abandon(link->quic, &e->flight);
+    }
+    e->value = now - e->call_ns;
+    slab_end(&link->slab, index, kind, code, now);
+}
+
+/* What an open transaction lacks at this moment. */
+static int expiry_code(const struct solsend_link *link, const struct slab_entry *e)
+{
+    if (e->state == SLAB_FLYING) {
+        return SOLSEND_ERR_NOT_ACKED;
+    }
+    if (e->state == SLAB_KEPT || outbox_is_blocked(&link->box)) {
+        return SOLSEND_ERR_NO_BUFFER;
+    }
+    if (link->quic == NULL || link->quic->connected_ns == 0) {
+        return SOLSEND_ERR_NO_ADMISSION;
+    }
+    return e->flight.stream_id < 0 && quic_streams_left(link->quic) == 0 ? SOLSEND_ERR_NO_CREDIT
+                                                                         : SOLSEND_ERR_NO_WINDOW;
+}
+
+/* Called when the earliest deadline has come: one walk ends the late and finds the next. */
+static void expire_late(struct solsend_link *link, uint64_t now)
+{
+    uint64_t next = UINT64_MAX;
+    uint32_t index = link->slab.open_head;
+    while (index != SLOTS_NONE) {
+        struct slab_entry *e = slab_entry(&link->slab, index);
+        uint32_t following = e->open_next;
+        if (e->deadline_ns <= now) {
+            link->counts.expired++;
+            withdraw(link, index, SOLSEND_EVENT_EXPIRED, expiry_code(link, e), now);
+        } else if (e->deadline_ns < next) {
+            next = e->deadline_ns;
+        }
+        index = following;
+    }
+    link->next_deadline_ns = next;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void on_socket_error(struct solsend_link *link, int error)
+{
+    link->box.counts.icmp++;
+    link->box.last_errno = error;
+}
+
+/* Before the peer's first packet an ICMP error is the answer; later it is only counted. */
+static void judge_silence(struct solsend_link *link)
+{
+    struct quic *q = link->quic;
+    if (link->box.counts.icmp == 0 || q->connected_ns != 0 || q->heard_ns != 0) {
+        return;
+    }
+    int refused = link->box.last_errno == ECONNREFUSED;
+    quic_fail(q, refused ? SOLSEND_ERR_PORT_UNREACHABLE : SOLSEND_ERR_UNREACHABLE,
+              strerror(link->box.last_errno));
+}
+
+/* Reads up to `max` datagrams into the connection. Returns how many. */
+static int read_datagrams(struct solsend_link *link, int max)
+{
+    uint8_t data[DATAGRAM_BYTES];
+    int got = 0;
+    while (got < max) {
+        link->counts.receive_calls++;
+        ssize_t n = recv(link->endpoint.fd, data, sizeof data, MSG_DONTWAIT);
+        if (n < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            if (errno != EAGAIN && errno != EWOULDBLOCK) {
+                on_socket_error(link, errno);
+            }
+            break;
+        }
+        got++;
+        link->counts.datagrams_received++;
+        if (link->quic != NULL) {
+            quic_read(link->quic, data, (size_t)n, clock_now());
+            if (quic_is_dead(link->quic)) {
+                break;
+            }
+        }
+    }
+    return got;
+}
+
+/* What the connection learnt becomes link events. */
+static void report_progress(struct solsend_link *link, uint64_t now)
+{
+    struct quic *q = link->quic;
+    if (q->connected_ns != 0 && !(link->connected_told & 1)) {
+        link->connected_told |= 1;
+        if (q->stream_bytes_max < SLAB_WIRE_BYTES) {
+            link->tx_bytes_max = (uint32_t)q->stream_bytes_max;
+        }
+        link_notify(link, SOLSEND_EVENT_LINK_CONNECTED, q->connected_ns - q->opened_ns, now);
+        if (q->key_mismatch) {
+            link_notify(link, SOLSEND_EVENT_LINK_KEY, 0, now);
+        }
+    }
+    if (q->admitted_ns != 0 && !(link->connected_told & 2)) {
+        link->connected_told |= 2;
+        link_notify(link, SOLSEND_EVENT_LINK_ADMITTED, q->streams_granted, now);
+    }
+    if (link->parked && quic_streams_left(q) > 0) {
+        link->parked = 0;
+        link_notify(link, SOLSEND_EVENT_LINK_CREDIT, quic_streams_left(q), now);
+    }
+}
+
+/* A smaller cap than the one last reported, when it was learnt from EMSGSIZE or the peer. */
+static void report_path(struct solsend_link *link, uint64_t now)
+{
+    if (link->payload_trial != 0 || link->quic->payload >= link->payload_seen) {
+        return;
+    }
+    uint32_t known = endpoint_path_payload(&link->endpoint);
+    if (known != 0) {
+        quic_lower_payload(link->quic, known);
+    }
+    link->payload_seen = link->quic->payload;
+    link_notify(link, SOLSEND_EVENT_LINK_PATH, link->payload_seen, now);
+    log_line(&link->log, SOLSEND_LOG_WARN, "the path carries less: payload cap now %u bytes",
+             link->payload_seen);
+}
+
+/*
+ * A path whose ICMP is filtered loses large packets without a word. When a large packet is
+ * unacknowledged after three probe timeouts, packets are made small for a trial: if the
+ * transaction then gets through, the path is at fault and the cap stays.
+ */
+static void check_black_hole(struct solsend_link *link, uint64_t now)
+{
+    struct quic *q = link->quic;
+    if (link->large_flying == 0 || now < link->path_check_ns || q->connected_ns == 0) {
+        if (link->large_flying == 0 && link->payload_trial != 0) {
+            q->payload = link->payload_trial; /* nobody answered at all: no proof */
+            link->payload_trial = 0;
+        }
+        return;
+    }
+    link->path_check_ns = now + path_check_every_ns;
+    if (link->payload_trial != 0 || q->payload <= QUIC_PAYLOAD_MIN) {
+        return;
+    }
+    uint64_t limit = 3 * ngtcp2_conn_get_pto(q->conn);
+    if (limit < trial_min_ns) {
+        limit = trial_min_ns;
+    }
+    for (uint32_t i = link->slab.open_head; i != SLOTS_NONE;) {
+        const struct slab_entry *e = slab_entry(&link->slab, i);
+        if (e->state == SLAB_FLYING && e->large && e->written_ns != 0) {
+            if (now - e->written_ns > limit) {
+                link->payload_trial = q->payload;
+                link->trial_ns = now;
+                quic_lower_payload(q, QUIC_PAYLOAD_MIN);
+            }
+            return;
+        }
+        i = e->open_next;
+    }
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* A datagram without a connection ended for good. */
+static void end_datagram(struct solsend_link *link, uint32_t index, enum outbox_result r,
+                         uint64_t now)
+{
+    struct slab_entry *e = slab_entry(&link->slab, index);
+    if (r == OUTBOX_SENT) {
+        e->value = now - e->call_ns;
+        slab_tell_written(&link->slab, index);
+        slab_end(&link->slab, index, SOLSEND_EVENT_WRITTEN, 0, now);
+        return;
+    }
+    int code = SOLSEND_ERR_UNREACHABLE;
+    if (r == OUTBOX_BIG) {
+        code = SOLSEND_ERR_PATH_TOO_SMALL;
+    } else if (link->box.last_errno == EPERM) {
+        code = SOLSEND_ERR_NETFILTER;
+    }
+    link->counts.closed++;
+    slab_end(&link->slab, index, SOLSEND_EVENT_CLOSED, code, now);
+}
+
+/* The outbox took packets again: what was kept in it is now written, or repeated by QUIC. */
+static void flush_kept(struct solsend_link *link)
+{
+    enum outbox_result r = outbox_flush(&link->box);
+    if (r == OUTBOX_KEPT || link->kept == 0) {
+        return;
+    }
+    uint64_t now = clock_now();
+    for (uint32_t i = link->slab.open_head; i != SLOTS_NONE && link->kept > 0;) {
+        struct slab_entry *e = slab_entry(&link->slab, i);
+        uint32_t following = e->open_next;
+        if (e->state == SLAB_KEPT) {
+            link->kept--;
+            if (r == OUTBOX_SENT) {
+                mark_written(link, i, now);
+            } else {
+                set_flying(link, e);
+            }
+            if (link->quic == NULL) {
+                end_datagram(link, i, r, now);
+            }
+        }
+        i = following;
+    }
+}
+
+/* Its packet waits in the outbox: for the socket, or in a burst only for the others. */
+static void mark_kept(struct solsend_link *link, struct slab_entry *e)
+{
+    e->state = SLAB_KEPT;
+    link->kept++;
+    if (!link->box.gathering) {
+        e->waited = 1;
+        link->counts.waited[QUIC_NOT_UP - QUIC_NO_SPACE]++;
+    }
+}
+
+/* Tries one accepted entry. Returns an enum quic_block value; the entry's state is set. */
+static int transmit(struct solsend_link *link, uint32_t index, uint64_t now)
+{
+    struct slab_entry *e = slab_entry(&link->slab, index);
+    int rc = quic_write(link->quic, &e->flight, now);
+    switch (rc) {
+    case QUIC_WRITTEN:
+        mark_written(link, index, clock_now());
+        break;
+    case QUIC_KEPT:
+        mark_kept(link, e);
+        break;
+    case QUIC_LOST:
+        set_flying(link, e);
+        report_path(link, now);
+        break;
+    default:
+        break;
+    }
+    return rc;
+}
+
+/* The waiting go in their order until one is blocked. Returns why, or QUIC_WRITTEN. */
+static int send_waiting(struct solsend_link *link, uint64_t now)
+{
+    while (link->slab.wait_head != SLOTS_NONE) {
+        uint32_t index = link->slab.wait_head;
+        if (link->quic->partial != NULL) {
+            /* a begun transaction stands before all others, whatever its priority */
+            index = slab_index(&link->slab, (struct slab_entry *)(void *)link->quic->partial);
+        }
+        struct slab_entry *e = slab_entry(&link->slab, index);
+        if (e->flight.bytes > link->tx_bytes_max) {
+            /* accepted before the peer's limit was known */
+            link->counts.expired++;
+            withdraw(link, index, SOLSEND_EVENT_EXPIRED, SOLSEND_ERR_TX_TOO_LARGE, now);
+            continue;
+        }
+        slab_unwait(&link->slab, index);
+        int rc = transmit(link, index, now);
+        if (rc < 0) {
+            slab_wait(&link->slab, index);
+            return rc;
+        }
+    }
+    return QUIC_WRITTEN;
+}
+
+/* A sampled send took its own stamps; the kernel's follow by the error queue. */
+static void record_sample(struct solsend_link *link, uint64_t start)
+{
+    struct outbox *box = &link->box;
+    histogram_record(&link->hops[SOLSEND_HOP_ENCODE], box->enter_ns - start);
+    histogram_record(&link->hops[SOLSEND_HOP_SYSCALL], box->leave_ns - box->enter_ns);
+    stamps_sent(&link->stamps, box->enter_ns);
+    box->enter_ns = 0;
+}
+
+static inline void choose_sample(struct solsend_link *link)
+{
+    if (link->stamp_every != 0 && ++link->since_stamp >= link->stamp_every) {
+        link->since_stamp = 0;
+        link->box.sample = 1;
+        link->box.enter_ns = 0;
+    }
+}
+
+/* The checks of a send call; 0 or the code that refuses it. */
+static int check_send(const struct solsend_link *link, const solsend_send *send, uint64_t now)
+{
+    if (link->end_code != 0) {
+        return SOLSEND_ERR_CLOSED;
+    }
+    if (send->size != sizeof *send || (send->wire == NULL && send->wire_bytes != 0)) {
+        return SOLSEND_ERR_USAGE;
+    }
+    int rc = inspect_size(send->wire, send->wire_bytes);
+    if (rc < 0) {
+        return rc;
+    }
+    if (send->wire_bytes > link->tx_bytes_max) {
+        return SOLSEND_ERR_TX_TOO_LARGE;
+    }
+    return send->deadline_ns > now ? 0 : SOLSEND_ERR_TX_EXPIRED;
+}
+
+/* Takes an entry for a checked send. SLOTS_NONE when full. */
+static uint32_t take_entry(struct solsend_link *link, const solsend_send *send, uint64_t now)
+{
+    uint32_t index = slab_take(&link->slab);
+    if (index == SLOTS_NONE) {
+        return SLOTS_NONE;
+    }
+    struct slab_entry *e = slab_entry(&link->slab, index);
+    uint8_t *wire = slab_wire(&link->slab, index);
+    memcpy(wire, send->wire, send->wire_bytes);
+    e->flight.wire = wire;
+    e->flight.bytes = send->wire_bytes;
+    e->user = send->user;
+    e->deadline_ns = send->deadline_ns;
+    e->priority = send->priority;
+    e->quiet = send->quiet != 0;
+    e->large = link->quic != NULL && send->wire_bytes + QUIC_STREAM_OVERHEAD > QUIC_PAYLOAD_MIN;
+    e->call_ns = now;
+    if (send->deadline_ns < link->next_deadline_ns) {
+        link->next_deadline_ns = send->deadline_ns;
+    }
+    link->counts.accepted++;
+    return index;
+}
+
+static int send_udp(struct solsend_link *link, uint32_t index, uint64_t now)
+{
+    struct slab_entry *e = slab_entry(&link->slab, index);
+    uint8_t *space = outbox_space(&link->box, e->flight.bytes);
+    if (space == NULL) {
+        slab_wait(&link->slab, index);
+        mark_waiting(link, index, QUIC_NO_SPACE);
+        return 0;
+    }
+    memcpy(space, e->flight.wire, e->flight.bytes);
+    enum outbox_result r = outbox_push(&link->box, e->flight.bytes);
+    if (r == OUTBOX_KEPT) {
+        mark_kept(link, e);
+        return 0;
+    }
+    uint64_t end = clock_now();
+    if (r == OUTBOX_SENT) {
+        mark_written(link, index, end);
+        histogram_record(&link->hops[SOLSEND_HOP_CALL], end - now);
+    }
+    end_datagram(link, index, r, end); /* there is no retransmission: say what became of it */
+    return r == OUTBOX_SENT;
+}
+
+static int send_quic(struct solsend_link *link, uint32_t index, uint64_t now)
+{
+    struct slab_entry *e = slab_entry(&link->slab, index);
+    int alone = link->slab.wait_head == SLOTS_NONE;
+    int rc = alone ? transmit(link, index, now) : QUIC_NO_CREDIT;
+    if (rc == QUIC_WRITTEN) {
+        histogram_record(&link->hops[SOLSEND_HOP_CALL], e->written_ns - now);
+        return 1;
+    }
+    if (rc > 0) {
+        return 0;
+    }
+    /* among those that wait its priority decides; only credit and windows come by reading */
+    slab_wait(&link->slab, index);
+    if (rc == QUIC_NO_CREDIT || rc == QUIC_NO_WINDOW) {
+        read_datagrams(link, RETRY_DATAGRAMS_MAX);
+        report_progress(link, now);
+        rc = send_waiting(link, clock_now());
+    }
+    if (e->state == SLAB_WAITING) {
+        mark_waiting(link, index, rc);
+    }
+    notice_death(link, now);
+    return e->state == SLAB_FLYING && e->written_ns != 0 && !e->waited;
+}
+
+int solsend_link_send(solsend_link *link, const solsend_send *send, uint64_t *ticket)
+{
+    if (fork_is_foreign(link->epoch)) {
+        return SOLSEND_ERR_FORKED;
+    }
+    uint64_t now = clock_now();
+    int rc = check_send(link, send, now);
+    if (rc < 0) {
+        link->counts.refused++;
+        return rc;
+    }
+    uint32_t index = take_entry(link, send, now);
+    if (index == SLOTS_NONE) {
+        link->counts.refused++;
+        return SOLSEND_ERR_FULL;
+    }
+    if (ticket != NULL) {
+        *ticket = slots_ticket(&link->slab.slots, index);
+    }
+    choose_sample(link);
+    if (outbox_is_blocked(&link->box)) {
+        flush_kept(link);
+    }
+    rc = link->quic != NULL ? send_quic(link, index, now) : send_udp(link, index, now);
+    if (link->box.enter_ns != 0) {
+        record_sample(link, now);
+    }
+    shadow_seen(link->shadow, now);
+    return rc;
+}
+
+/* After the flush: written by now, or kept because the socket is full. */
+static void settle_burst(struct solsend_link *link, uint32_t index, int32_t *result)
+{
+    struct slab_entry *e = slab_entry(&link->slab, index);
+    if (e->state == SLAB_KEPT) {
+        link->kept--;
+        mark_kept(link, e);
+    }
+    if (result != NULL && *result == 0 && !e->waited) {
+        *result = e->written_ns != 0;
+    }
+}
+
+int solsend_link_send_burst(solsend_link *link, const solsend_send *sends, uint32_t count,
+                            uint64_t *tickets, int32_t *results)
+{
+    uint32_t indexes[BURST_MAX];
+    uint32_t accepted = 0;
+    if (fork_is_foreign(link->epoch)) {
+        return SOLSEND_ERR_FORKED;
+    }
+    if (link->end_code != 0) {
+        return SOLSEND_ERR_CLOSED;
+    }
+    if (count == 0 || count > BURST_MAX) {
+        return SOLSEND_ERR_USAGE;
+    }
+    if (outbox_is_blocked(&link->box)) {
+        flush_kept(link);
+    }
+    uint64_t now = clock_now();
+    outbox_gather(&link->box);
+    for (uint32_t i = 0; i < count; i++) {
+        int rc = check_send(link, &sends[i], now);
+        indexes[i] = rc < 0 ? SLOTS_NONE : take_entry(link, &sends[i], now);
+        if (rc == 0 && indexes[i] == SLOTS_NONE) {
+            rc = SOLSEND_ERR_FULL;
+        }
+        if (rc < 0) {
+            link->counts.refused++;
+        } else {
+            accepted++;
+            if (tickets != NULL) {
+                tickets[i] = slots_ticket(&link->slab.slots, indexes[i]);
+            }
+            rc = link->quic != NULL ? send_quic(link, indexes[i], now)
+                                    : send_udp(link, indexes[i], now);
+        }
+        if (results != NULL) {
+            results[i] = rc;
+        }
+    }
+    if (link->box.gathering) {
+        flush_kept(link);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (indexes[i] != SLOTS_NONE) {
+            settle_burst(link, indexes[i], results != NULL ? &results[i] : NULL);
+        }
+    }
+    shadow_seen(link->shadow, now);
+    return (int)accepted;
+}
+
+int solsend_link_cancel(solsend_link *link, uint64_t ticket)
+{
+    if (fork_is_foreign(link->epoch)) {
+        return SOLSEND_ERR_FORKED;
+    }
+    if (link->end_code != 0) {
+        return SOLSEND_ERR_CLOSED;
+    }
+    uint32_t index = slots_find(&link->slab.slots, ticket);
+    if (index == SLOTS_NONE || slab_entry(&link->slab, index)->state == SLAB_ENDED) {
+        return SOLSEND_ERR_NO_SUCH_TICKET;
+    }
+    link->counts.cancelled++;
+    withdraw(link, index, SOLSEND_EVENT_CANCELLED, SOLSEND_ERR_CANCELLED, clock_now());
+    return 0;
+}
+
+/* ---- driving --------------------------------------------------------------------------------- */
+
+static void keep_hot(struct solsend_link *link, uint64_t now)
+{
+    if (shadow_due(link->shadow, link->keep_hot_ns) <= now) {
+        link->counts.warm_sends++;
+        solsend_shadow_touch(link->shadow);
+    }
+}
+
+static void send_waiting_udp(struct solsend_link *link, uint64_t now)
+{
+    while (link->slab.wait_head != SLOTS_NONE && !outbox_is_blocked(&link->box)) {
+        uint32_t index = link->slab.wait_head;
+        slab_unwait(&link->slab, index);
+        send_udp(link, index, now);
+    }
+}
+
+int solsend_link_poll(solsend_link *link)
+{
+    if (fork_is_foreign(link->epoch)) {
+        return SOLSEND_ERR_FORKED;
+    }
+    uint64_t now = clock_now();
+    if (link->end_code != 0) {
+        return link->end_code;
+    }
+    if (link->slab.open_count != 0 && now - link->last_poll_ns > poll_gap_ns) {
+        link->counts.poll_gaps++;
+    }
+    link->last_poll_ns = now;
+    if (outbox_is_blocked(&link->box)) {
+        flush_kept(link);
+    }
+    int got = read_datagrams(link, POLL_DATAGRAMS_MAX);
+    if (got > 0) {
+        now = clock_now();
+    }
+    if (link->quic != NULL) {
+        judge_silence(link);
+        report_progress(link, now);
+        quic_tick(link->quic, now);
+        report_path(link, now);
+        check_black_hole(link, now);
+    }
+    if (now >= link->next_deadline_ns) {
+        expire_late(link, now);
+    }
+    if (link->slab.wait_head != SLOTS_NONE) {
+        if (link->quic != NULL) {
+            send_waiting(link, now);
+        } else {
+            send_waiting_udp(link, now);
+        }
+    }
+    if (link->quic != NULL && link->quic->owes) {
+        quic_tick(link->quic, now); /* resets of what has just expired */
+    }
+    notice_death(link, now);
+    if (link->stamp_every != 0) {
+        stamps_collect(&link->stamps, link->endpoint.fd, &link->hops[SOLSEND_HOP_SCHED],
+                       &link->hops[SOLSEND_HOP_SND], now);
+    }
+    if (link->keep_hot_ns != 0) {
+        keep_hot(link, now);
+    }
+    return link->end_code != 0 ? link->end_code : got;
+}
+
+static uint32_t take_notice(struct solsend_link *link, uint32_t wanted, solsend_event *event)
+{
+    uint32_t i = (uint32_t)__builtin_ctz(wanted);
+    const struct link_notice *n = &link->notice[i];
+    link->notices &= ~(1u << i);
+    memset(event, 0, sizeof *event);
+    event->kind = SOLSEND_EVENT_LINK_CONNECTED + i;
+    event->code = n->code;
+    event->peer_code = n->peer_code;
+    event->t_ns = n->t_ns;
+    event->value = n->value;
+    return 1;
+}
+
+int solsend_link_drain(solsend_link *link, solsend_event *events, uint32_t max)
+{
+    static const uint32_t closed = 1u << (SOLSEND_EVENT_LINK_CLOSED - SOLSEND_EVENT_LINK_CONNECTED);
+    if (fork_is_foreign(link->epoch)) {
+        return SOLSEND_ERR_FORKED;
+    }
+    uint32_t n = 0;
+    while (n < max && (link->notices & ~closed) != 0) {
+        n += take_notice(link, link->notices & ~closed, &events[n]);
+    }
+    while (n < max && slab_drain(&link->slab, &events[n])) {
+        n++;
+    }
+    if (n < max && (link->notices & closed) != 0) {
+        n += take_notice(link, closed, &events[n]);
+    }
+    return (int)n;
+}
+
+uint64_t solsend_link_next_timeout_ns(const solsend_link *link)
+{
+    if (fork_is_foreign(link->epoch) || link->end_code != 0) {
+        return UINT64_MAX;
+    }
+    uint64_t next = link->next_deadline_ns;
+    if (link->quic != NULL) {
+        uint64_t expiry =
+            link->quic->owes && quic_window_left(link->quic) > 0 ? 0 : quic_expiry(link->quic);
+        next = expiry < next ? expiry : next;
+    }
+    if (link->keep_hot_ns != 0) {
+        uint64_t due = shadow_due(link->shadow, link->keep_hot_ns);
+        next = due < next ? due : next;
+    }
+    if (outbox_is_blocked(&link->box)) {
+        uint64_t retry = link->last_poll_ns + kept_retry_ns;
+        next = retry < next ? retry : next;
+    }
+    return next;
+}
+
+/* Sleeps until the socket is readable, poll is due or `until` has come. */
+static void wait_for_work(struct solsend_link *link, uint64_t until)
+{
+    uint64_t next = solsend_link_next_timeout_ns(link);
+    uint64_t now = clock_now();
+    if (until < next) {
+        next = until;
+    }
+    uint64_t ns = next > now ? next - now : 0;
+    struct timespec t = {(time_t)(ns / CLOCK_NS_PER_S), (long)(ns % CLOCK_NS_PER_S)};
+    struct pollfd p = {.fd = link->endpoint.fd, .events = POLLIN};
+    ppoll(&p, 1, &t, NULL);
+}
+
+int solsend_link_wait_admitted(solsend_link *link, uint32_t timeout_ms)
+{
+    uint64_t until = clock_now() + timeout_ms * CLOCK_NS_PER_MS;
+    for (;;) {
+        int rc = solsend_link_poll(link);
+        if (rc < 0) {
+            return rc;
+        }
+        const struct quic *q = link->quic;
+        if (q == NULL || (q->confirmed && q->admitted_ns != 0)) {
+            return 0;
+        }
+        if (clock_now() >= until) {
+            return SOLSEND_ERR_NOT_READY;
+        }
+        wait_for_work(link, until);
+    }
+}
+
+int solsend_link_flush(solsend_link *link, uint32_t timeout_ms)
+{
+    if (fork_is_foreign(link->epoch)) {
+        return SOLSEND_ERR_FORKED;
+    }
+    uint64_t until = clock_now() + timeout_ms * CLOCK_NS_PER_MS;
+    while (link->end_code == 0 && link->slab.open_count != 0) {
+        solsend_link_poll(link);
+        if (link->slab.open_count == 0 || clock_now() >= until) {
+            break;
+        }
+        wait_for_work(link, until);
+    }
+    return (int)link->slab.open_count;
+}

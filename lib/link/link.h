@@ -1,0 +1,99 @@
+/* The inside of a link, shared by link.c (sending and driving) and link_open.c (its life). */
+#ifndef LINK_LINK_H
+#define LINK_LINK_H
+
+#include <solsend/link.h>
+#include <solsend/tx.h>
+
+#include "base/fork.h"
+#include "host/memory.h"
+#include "host/socket.h"
+#include "link/endpoint.h"
+#include "link/outbox.h"
+#include "link/quic.h"
+#include "link/slab.h"
+#include "link/stamps.h"
+#include "stats/histogram.h"
+
+enum {
+    LINK_STEPS_MAX = 8,
+    LINK_NOTICES = SOLSEND_EVENT_LINK_KEY - SOLSEND_EVENT_LINK_CONNECTED + 1,
+    LINK_TX_PAYLOAD = SOLSEND_TX_BYTES_MAX + QUIC_STREAM_OVERHEAD
+};
+
+/* What a link counts itself; the rest lives in its outbox and connection. */
+struct link_counts {
+    uint64_t accepted;
+    uint64_t refused;
+    uint64_t written;
+    uint64_t acked;
+    uint64_t expired;
+    uint64_t closed;
+    uint64_t stopped;
+    uint64_t cancelled;
+    uint64_t fragmented;
+    uint64_t waited[4]; /* by quic_block: NOT_UP, NO_CREDIT, NO_WINDOW, NO_SPACE */
+    uint64_t datagrams_received;
+    uint64_t receive_calls;
+    uint64_t warm_sends;
+    uint64_t poll_gaps;
+};
+
+/* Link events, coalesced: the newest of each kind. */
+struct link_notice {
+    uint64_t t_ns;
+    uint64_t value;
+    uint64_t peer_code;
+    int32_t code;
+};
+
+struct solsend_link {
+    uint64_t epoch;
+    struct quic *quic; /* null on UDP */
+    struct outbox box;
+    struct slab slab;
+    uint64_t next_deadline_ns; /* no open transaction's deadline is earlier */
+    uint64_t last_poll_ns;
+    uint64_t opened_ns;
+    struct solsend_histogram *hops; /* SOLSEND_HOP_COUNT of them */
+    struct link_counts counts;
+    uint32_t tx_bytes_max; /* what a send may be long now */
+    uint32_t kept;         /* entries in state SLAB_KEPT */
+    uint32_t stamp_every;
+    uint32_t since_stamp;
+    int32_t end_code; /* 0 while it lives */
+    uint32_t parked;
+    uint32_t payload_seen;  /* the payload cap that was last reported */
+    uint32_t payload_trial; /* cap before a black hole was suspected; 0: no suspicion */
+    uint64_t trial_ns;
+    uint64_t path_check_ns;
+    uint32_t large_flying;
+    uint32_t notices; /* bits of kinds to drain, from LINK_CONNECTED on */
+    struct link_notice notice[LINK_NOTICES];
+    struct solsend_shadow *shadow;
+    uint64_t keep_hot_ns;
+    struct endpoint endpoint;
+    struct host_arena arena;
+    struct stamps stamps;
+    solsend_log_sink log;
+    solsend_key *ephemeral; /* ours when no identity was given */
+    const solsend_key *identity;
+    uint64_t end_peer_code;
+    uint32_t step_count;
+    uint32_t connected_told;
+    solsend_step steps[LINK_STEPS_MAX];
+    char end_text[128];
+};
+
+/* Ends the link: every open transaction becomes CLOSED with `code`. Returns how many. */
+uint32_t link_end(struct solsend_link *link, int code, uint64_t peer_code, const char *text,
+                  uint64_t now);
+
+/* Queues a link event. */
+void link_notify(struct solsend_link *link, uint32_t kind, uint64_t value, uint64_t now);
+
+/* The connection's word that a transaction was acknowledged or stopped; owner is the link. */
+void link_on_acked(void *owner, struct quic_flight *flight, uint64_t now);
+void link_on_stopped(void *owner, struct quic_flight *flight, uint64_t peer_code, uint64_t now);
+
+#endif

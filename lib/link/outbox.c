@@ -1,0 +1,249 @@
+#include "link/outbox.h"
+
+#include <errno.h>
+#include <linux/net_tstamp.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+/* A send may report the ICMP errors of earlier packets first; so many are passed over. */
+enum { ICMP_RETRIES = 3 };
+
+void outbox_open(struct outbox *box, int fd, uint8_t *buffer, int segment_ok)
+{
+    memset(box, 0, sizeof *box);
+    box->fd = fd;
+    box->buffer = buffer;
+    box->segment_ok = segment_ok != 0;
+}
+
+static int is_earlier_icmp(int error)
+{
+    return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
+           error == EHOSTDOWN || error == ENOPROTOOPT || error == EPROTO;
+}
+
+/* Sorts one errno of a single packet. 0: try again at once. */
+static int judge(struct outbox *box, int error, int *icmp_left)
+{
+    box->last_errno = error;
+    if (error == EINTR) {
+        return 0;
+    }
+    if (is_earlier_icmp(error)) {
+        box->counts.icmp++;
+        if ((*icmp_left)-- > 0) {
+            return 0;
+        }
+        return OUTBOX_LOST;
+    }
+    switch (error) {
+    case EAGAIN:
+    case ENOBUFS:
+    case ENOMEM:
+        box->counts.full++;
+        return 1; /* kept */
+    case EMSGSIZE:
+        box->counts.too_big++;
+        return OUTBOX_BIG;
+    case EPERM:
+        box->counts.netfilter++;
+        return OUTBOX_LOST;
+    default:
+        box->counts.failures++;
+        return OUTBOX_LOST;
+    }
+}
+
+static enum outbox_result after_failure(int verdict)
+{
+    return verdict == 1 ? OUTBOX_KEPT : (enum outbox_result)verdict;
+}
+
+static void count_sent(struct outbox *box, uint64_t bytes, uint64_t datagrams)
+{
+    box->counts.datagrams += datagrams;
+    box->counts.bytes += bytes;
+}
+
+enum outbox_result outbox_send(struct outbox *box, const void *data, uint32_t bytes)
+{
+    int icmp_left = ICMP_RETRIES;
+    for (;;) {
+        box->counts.calls++;
+        if (send(box->fd, data, bytes, MSG_NOSIGNAL) >= 0) {
+            count_sent(box, bytes, 1);
+            return OUTBOX_SENT;
+        }
+        int verdict = judge(box, errno, &icmp_left);
+        if (verdict != 0) {
+            return after_failure(verdict);
+        }
+    }
+}
+
+enum outbox_result outbox_send_stamped(struct outbox *box, const void *data, uint32_t bytes)
+{
+    union {
+        char space[CMSG_SPACE(sizeof(uint32_t))];
+        struct cmsghdr align;
+    } control;
+    memset(&control, 0, sizeof control);
+    struct iovec iov = {(void *)(uintptr_t)data, bytes};
+    struct msghdr message = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof control.space,
+    };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    uint32_t flags = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_TX_SCHED;
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SO_TIMESTAMPING;
+    c->cmsg_len = CMSG_LEN(sizeof flags);
+    memcpy(CMSG_DATA(c), &flags, sizeof flags);
+
+    box->sample = 0;
+    int icmp_left = ICMP_RETRIES;
+    for (;;) {
+        box->counts.calls++;
+        box->enter_ns = clock_now();
+        ssize_t n = sendmsg(box->fd, &message, MSG_NOSIGNAL);
+        int error = errno;
+        box->leave_ns = clock_now();
+        if (n >= 0) {
+            count_sent(box, bytes, 1);
+            return OUTBOX_SENT;
+        }
+        int verdict = judge(box, error, &icmp_left);
+        if (verdict != 0) {
+            return after_failure(verdict);
+        }
+    }
+}
+
+void outbox_drop(struct outbox *box)
+{
+    box->gathering = 0;
+    box->used = box->done = box->count = box->next = 0;
+}
+
+enum outbox_result outbox_push(struct outbox *box, uint32_t bytes)
+{
+    if (!box->gathering) {
+        enum outbox_result r = box->sample ? outbox_send_stamped(box, box->buffer, bytes)
+                                           : outbox_send(box, box->buffer, bytes);
+        if (r != OUTBOX_KEPT) {
+            return r;
+        }
+    }
+    box->lengths[box->count++] = (uint16_t)bytes;
+    box->used += bytes;
+    return OUTBOX_KEPT;
+}
+
+/* How many packets from `next` on can share a GSO send: equal ones, then at most one shorter. */
+static uint32_t equal_run(const struct outbox *box)
+{
+    uint16_t first = box->lengths[box->next];
+    uint32_t i = box->next + 1;
+    while (i < box->count && box->lengths[i] == first) {
+        i++;
+    }
+    if (i < box->count && box->lengths[i] < first) {
+        i++;
+    }
+    return i - box->next;
+}
+
+/* One system call for a run. Returns SENT, KEPT, or LOST when this kernel or device refuses GSO. */
+static enum outbox_result send_segmented(struct outbox *box, uint32_t packets, uint32_t bytes)
+{
+    union {
+        char space[CMSG_SPACE(sizeof(uint16_t))];
+        struct cmsghdr align;
+    } control;
+    memset(&control, 0, sizeof control);
+    struct iovec iov = {box->buffer + box->done, bytes};
+    struct msghdr message = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof control.space,
+    };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_UDP;
+    c->cmsg_type = UDP_SEGMENT;
+    c->cmsg_len = CMSG_LEN(sizeof box->lengths[0]);
+    memcpy(CMSG_DATA(c), &box->lengths[box->next], sizeof box->lengths[0]);
+
+    for (int icmp_left = ICMP_RETRIES;;) {
+        box->counts.calls++;
+        if (sendmsg(box->fd, &message, MSG_NOSIGNAL) >= 0) {
+            count_sent(box, bytes, packets);
+            box->counts.segmented++;
+            return OUTBOX_SENT;
+        }
+        box->last_errno = errno;
+        if (errno == EINTR) {
+            continue;
+        }
+        if (is_earlier_icmp(errno) && icmp_left-- > 0) {
+            box->counts.icmp++;
+            continue;
+        }
+        if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {
+            box->counts.full++;
+            return OUTBOX_KEPT;
+        }
+        /* EIO, EINVAL, EOPNOTSUPP, EMSGSIZE: from now on one by one */
+        box->counts.segment_failures++;
+        return OUTBOX_LOST;
+    }
+}
+
+static uint32_t sum_lengths(const struct outbox *box, uint32_t packets)
+{
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < packets; i++) {
+        bytes += box->lengths[box->next + i];
+    }
+    return bytes;
+}
+
+enum outbox_result outbox_flush(struct outbox *box)
+{
+    enum outbox_result worst = OUTBOX_SENT;
+    box->gathering = 0;
+    while (box->next < box->count) {
+        uint32_t packets = box->segment_ok ? equal_run(box) : 1;
+        enum outbox_result r;
+        if (packets >= OUTBOX_SEGMENTS_MIN) {
+            r = send_segmented(box, packets, sum_lengths(box, packets));
+            if (r == OUTBOX_LOST) {
+                box->segment_ok = 0;
+                continue;
+            }
+        } else {
+            packets = 1;
+            r = outbox_send(box, box->buffer + box->done, box->lengths[box->next]);
+        }
+        if (r == OUTBOX_KEPT) {
+            return r;
+        }
+        if (r != OUTBOX_SENT) {
+            worst = r;
+        }
+        box->done += sum_lengths(box, packets);
+        box->next += packets;
+    }
+    outbox_drop(box);
+    return worst;
+}
