@@ -34,7 +34,7 @@ static void known_texts(void **state)
 static void every_length_comes_back(void **state)
 {
     (void)state;
-    uint8_t data[128];
+    uint8_t data[128] = {0};
     for (size_t bytes = 0; bytes <= sizeof data; bytes++) {
         for (int round = 0; round < 8; round++) {
             for (size_t i = 0; i < bytes; i++) {
