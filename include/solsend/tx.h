@@ -38,17 +38,21 @@ SOLSEND_API int solsend_transfer_init(solsend_transfer *transfer, uint32_t size)
 SOLSEND_API int solsend_tx_transfer(uint8_t *out, size_t out_bytes,
                                     const solsend_transfer *transfer);
 
-/** How long a memo makes a transfer exactly `tx_bytes` long, or USAGE if no memo does. */
+/**
+ * How long a memo makes a transfer to the payer itself exactly `tx_bytes` long (to somebody else it
+ * is 32 bytes longer), or USAGE if no memo does.
+ */
 SOLSEND_API int solsend_transfer_memo_bytes(uint32_t tx_bytes);
 
 /**
- * Checks what every leader checks first: the version, the size for that version, that the counted
- * signatures and the message header fit. Returns the version: 0 for legacy and v0, 1 for v1; or
+ * Checks what every leader checks before it looks at any account: the version, the size for that
+ * version, that everything counted is there and nothing follows, that header and indexes agree with
+ * the accounts. Signatures are not verified. Returns the version: 0 for legacy and v0, 1 for v1; or
  * TX_EMPTY, TX_TOO_LARGE, TX_MALFORMED with the byte in `detail`.
  */
 SOLSEND_API int solsend_tx_check(const uint8_t *wire, size_t bytes, solsend_detail *detail);
 
-/** Copies the first signature, which is the transaction's id. Errors as solsend_tx_check. */
+/** Copies the first signature, the transaction's id. Returns 0, USAGE or as solsend_tx_check. */
 SOLSEND_API int solsend_tx_signature(const uint8_t *wire, size_t bytes, uint8_t out[64]);
 
 #ifdef __cplusplus
