@@ -79,6 +79,7 @@ def installed_files(stage, source):
     check([line.strip() for line in cflags] == ["-I${includedir}"],
           "the include path is the one above solsend/, so that users write <solsend/…>")
     include = stage.flags("--cflags-only-I")[0][2:]
+    check(len(stage.flags("--cflags")) == 1, "no library below shows through in the flags")
     check(sorted(os.listdir(f"{include}/solsend")) ==
           sorted(name for name in os.listdir(f"{source}/include/solsend") if name.endswith(".h")),
           "every public header is installed, and nothing else")
