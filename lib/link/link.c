@@ -85,6 +85,7 @@ static void notice_death(struct solsend_link *link, uint64_t now)
 static void set_flying(struct solsend_link *link, struct slab_entry *e)
 {
     e->state = SLAB_FLYING;
+    link->counts.early_sent += e->flight.early;
     link->large_flying += e->large;
     if (e->flight.packets > 1 && (e->flight.bytes <= SOLSEND_TX_BYTES_MAX ||
                                   e->flight.packets > 1 + e->flight.bytes / SOLSEND_TX_BYTES_MAX)) {
@@ -155,6 +156,27 @@ void link_on_stopped(void *owner, struct quic_flight *flight, uint64_t peer_code
     e->peer_code = peer_code;
     e->value = now - e->call_ns;
     slab_end(&link->slab, index, SOLSEND_EVENT_STOPPED, SOLSEND_ERR_STOPPED, now);
+}
+
+void link_on_early_refused(void *owner, uint64_t now)
+{
+    (void)now;
+    struct solsend_link *link = owner;
+    for (uint32_t i = link->slab.open_head; i != SLOTS_NONE;) {
+        struct slab_entry *e = slab_entry(&link->slab, i);
+        uint32_t following = e->open_next;
+        if (e->flight.early) {
+            leave_state(link, e, i);
+            link->counts.written -= e->written_ns != 0;
+            e->written_ns = 0;
+            e->waited = 1;
+            e->flight.stream_id = -1;
+            e->flight.offset = e->flight.packets = e->flight.early = 0;
+            slab_wait(&link->slab, i);
+            link->counts.early_refused++;
+        }
+        i = following;
+    }
 }
 
 /* Takes it off the connection and ends it with a code of ours. */

@@ -37,6 +37,8 @@ struct link_counts {
     uint64_t receive_calls;
     uint64_t warm_sends;
     uint64_t poll_gaps;
+    uint64_t early_sent;
+    uint64_t early_refused;
 };
 
 /* Link events, coalesced: the newest of each kind. */
@@ -95,5 +97,8 @@ void link_notify(struct solsend_link *link, uint32_t kind, uint64_t value, uint6
 /* The connection's word that a transaction was acknowledged or stopped; owner is the link. */
 void link_on_acked(void *owner, struct quic_flight *flight, uint64_t now);
 void link_on_stopped(void *owner, struct quic_flight *flight, uint64_t peer_code, uint64_t now);
+
+/* The peer refused 0-RTT: what left in it waits again. */
+void link_on_early_refused(void *owner, uint64_t now);
 
 #endif

@@ -168,6 +168,18 @@ static void make_sni(char *out, size_t out_bytes, const union endpoint_address *
     snprintf(out, out_bytes, "%s.%s.sol", host, colon + 1);
 }
 
+/* A ticket belongs to one server, one identity of ours and one protocol. */
+static void make_ticket_name(char *out, size_t out_bytes, const struct solsend_link *link,
+                             const char *alpn)
+{
+    char peer[64], key[48] = "";
+    endpoint_address_text(&link->endpoint.remote, peer, sizeof peer);
+    if (link->identity != NULL) {
+        solsend_base58_encode(key, sizeof key, key_public(link->identity), SOLSEND_KEY_BYTES);
+    }
+    snprintf(out, out_bytes, "%s %s %.40s", peer, key, alpn);
+}
+
 static int choose_identity(struct solsend_link *link, const solsend_link_options *o,
                            solsend_detail *detail)
 {
@@ -217,13 +229,15 @@ static int open_connection(struct solsend_link *link, const struct uri *uri,
     if (handshake_ns < 6 * o->known_rtt_us * CLOCK_NS_PER_US) {
         handshake_ns = 6 * o->known_rtt_us * CLOCK_NS_PER_US;
     }
+    char name[TICKETS_NAME_BYTES];
+    make_ticket_name(name, sizeof name, link, uri->alpn);
     struct quic_config config = {
         .identity = o->certificate == SOLSEND_CERTIFICATE_NONE ? NULL : link->identity,
         .alpn = uri->alpn[0] != 0 ? uri->alpn : TLS_ALPN_DEFAULT,
         .sni = sni,
         .expected_key = o->expected_key,
         .log = &link->log,
-        .sink = {link, link_on_acked, link_on_stopped},
+        .sink = {link, link_on_acked, link_on_stopped, link_on_early_refused},
         .congestion =
             o->congestion == SOLSEND_CONGESTION_BBR ? NGTCP2_CC_ALGO_BBR : NGTCP2_CC_ALGO_CUBIC,
         .first_flight_bytes = o->first_flight_bytes,
@@ -233,6 +247,7 @@ static int open_connection(struct solsend_link *link, const struct uri *uri,
         .idle_timeout_ns = o->idle_timeout_ms * CLOCK_NS_PER_MS,
         .keep_alive = o->keep_alive != 0,
         .strict_key = o->strict != 0,
+        .ticket_name = o->early_data ? name : NULL,
     };
     rc = quic_open(&link->quic, &config, &link->endpoint, &link->box, clock_now(), detail);
     if (rc < 0) {

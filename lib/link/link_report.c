@@ -105,6 +105,8 @@ int solsend_link_stats_get(const solsend_link *link, solsend_link_stats *stats)
         .warm_sends = c->warm_sends,
         .stamps_missing = link->stamps.missing,
         .poll_gaps = c->poll_gaps,
+        .early_data_sent = c->early_sent,
+        .early_data_refused = c->early_refused,
     };
     if (link->quic != NULL) {
         out.retries_seen = link->quic->retries;

@@ -1,6 +1,7 @@
 #include "link/quic.h"
 
 #include <ngtcp2/ngtcp2_crypto_gnutls.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,9 +120,74 @@ static void start_keep_alive(struct quic *q, uint64_t peer_idle_ns)
     }
 }
 
+/* ---- 0-RTT ----------------------------------------------------------------------------------- */
+
+/* A ticket came: keep it with the transport parameters that 0-RTT must remember. */
+static int on_ticket(gnutls_session_t session, unsigned kind, unsigned when, unsigned incoming,
+                     const gnutls_datum_t *message)
+{
+    (void)kind;
+    (void)when;
+    (void)incoming;
+    (void)message;
+    struct quic *q = from_ref(gnutls_session_get_ptr(session));
+    gnutls_datum_t data;
+    if (gnutls_session_get_data2(session, &data) < 0) {
+        return 0;
+    }
+    struct ticket t = {0};
+    ngtcp2_ssize n = ngtcp2_conn_encode_0rtt_transport_params(q->conn, t.params, sizeof t.params);
+    if (n > 0 && data.size <= sizeof t.session) {
+        memcpy(t.name, q->ticket_name, sizeof t.name);
+        memcpy(t.session, data.data, data.size);
+        t.session_bytes = data.size;
+        t.params_bytes = (uint32_t)n;
+        tickets_put(&t);
+    }
+    sodium_memzero(&t, sizeof t);
+    sodium_memzero(data.data, data.size);
+    gnutls_free(data.data);
+    return 0;
+}
+
+/* With a known ticket the first transactions can leave beside the ClientHello. */
+static void prepare_early(struct quic *q)
+{
+    struct ticket t;
+    gnutls_handshake_set_hook_function(q->tls.session, GNUTLS_HANDSHAKE_NEW_SESSION_TICKET,
+                                       GNUTLS_HOOK_POST, on_ticket);
+    if (!tickets_get(&t, q->ticket_name)) {
+        return;
+    }
+    if (gnutls_session_set_data(q->tls.session, t.session, t.session_bytes) == 0 &&
+        ngtcp2_conn_decode_and_set_0rtt_transport_params(q->conn, t.params, t.params_bytes) == 0) {
+        q->early = 1;
+        q->stream_bytes_max =
+            ngtcp2_conn_get_remote_transport_params(q->conn)->initial_max_stream_data_uni;
+    }
+    sodium_memzero(&t, sizeof t);
+}
+
+static int on_early_refused(ngtcp2_conn *conn, void *user)
+{
+    (void)conn;
+    struct quic *q = user;
+    q->partial = NULL;
+    tickets_drop(q->ticket_name);
+    q->sink.early_refused(q->sink.owner, q->now);
+    return 0;
+}
+
 static int on_handshake_completed(ngtcp2_conn *conn, void *user)
 {
     struct quic *q = user;
+    if (q->early) {
+        q->early = 0;
+        int accepted = (gnutls_session_get_flags(q->tls.session) & GNUTLS_SFLAGS_EARLY_DATA) != 0;
+        if (!accepted && ngtcp2_conn_tls_early_data_rejected(conn) != 0) {
+            return NGTCP2_ERR_CALLBACK_FAILURE;
+        }
+    }
     const ngtcp2_transport_params *peer = ngtcp2_conn_get_remote_transport_params(conn);
     q->connected_ns = q->now;
     q->stream_bytes_max = peer->initial_max_stream_data_uni;
@@ -195,6 +261,7 @@ static const ngtcp2_callbacks callbacks = {
     .delete_crypto_cipher_ctx = ngtcp2_crypto_delete_crypto_cipher_ctx_cb,
     .get_path_challenge_data = ngtcp2_crypto_get_path_challenge_data_cb,
     .version_negotiation = ngtcp2_crypto_version_negotiation_cb,
+    .tls_early_data_rejected = on_early_refused,
 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -277,6 +344,7 @@ int quic_open(struct quic **out, const struct quic_config *config, const struct 
         .identity = config->identity,
         .alpn = config->alpn,
         .sni = config->sni,
+        .early_data = config->ticket_name != NULL,
         .conn_ref = &q->conn_ref,
     };
     int rc = random_open(&q->random);
@@ -289,6 +357,10 @@ int quic_open(struct quic **out, const struct quic_config *config, const struct 
     if (rc < 0) {
         quic_close(q);
         return rc;
+    }
+    if (config->ticket_name != NULL) {
+        snprintf(q->ticket_name, sizeof q->ticket_name, "%s", config->ticket_name);
+        prepare_early(q);
     }
     *out = q;
     return 0;
@@ -328,9 +400,10 @@ static uint64_t advance(struct quic *q, uint64_t now)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* Handshake packets stay small; 0-RTT packets, written when none of those is due, need not. */
 static uint32_t payload_cap(const struct quic *q)
 {
-    return q->connected_ns != 0 ? q->payload : QUIC_HANDSHAKE_PAYLOAD;
+    return q->connected_ns != 0 || (q->early && !q->owes) ? q->payload : QUIC_HANDSHAKE_PAYLOAD;
 }
 
 static void say(struct quic *q, const ngtcp2_ccerr *error, uint64_t now)
@@ -463,6 +536,7 @@ static int write_packet(struct quic *q, struct quic_flight *flight, uint64_t now
     if (taken > 0) {
         flight->offset += (uint32_t)taken;
         flight->packets++;
+        flight->early = q->connected_ns == 0;
     }
     switch (outbox_push(q->box, (uint32_t)n)) {
     case OUTBOX_SENT:
@@ -479,7 +553,7 @@ static int write_packet(struct quic *q, struct quic_flight *flight, uint64_t now
 
 int quic_write(struct quic *quic, struct quic_flight *flight, uint64_t now)
 {
-    if (quic->connected_ns == 0) {
+    if (quic->connected_ns == 0 && !quic->early) {
         return quic_is_dead(quic) ? QUIC_DEAD : QUIC_NOT_UP;
     }
     if (quic_is_dead(quic)) {
@@ -621,7 +695,8 @@ int quic_lower_payload(struct quic *quic, uint32_t payload)
 
 uint64_t quic_streams_left(const struct quic *quic)
 {
-    return quic->connected_ns != 0 ? ngtcp2_conn_get_streams_uni_left(quic->conn) : 0;
+    return quic->connected_ns != 0 || quic->early ? ngtcp2_conn_get_streams_uni_left(quic->conn)
+                                                  : 0;
 }
 
 uint64_t quic_window_left(const struct quic *quic)

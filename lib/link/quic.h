@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "link/endpoint.h"
 #include "link/outbox.h"
+#include "link/tickets.h"
 #include "link/tls.h"
 
 enum {
@@ -35,7 +36,7 @@ struct quic_flight {
     uint32_t bytes;
     uint32_t offset;  /* bytes put into packets so far */
     uint32_t packets; /* packets that took part of it */
-    uint32_t early;   /* went out in 0-RTT */
+    uint32_t early;   /* 1: its packets left in 0-RTT */
 };
 
 /* Why a flight could not be written now. */
@@ -56,6 +57,8 @@ struct quic_sink {
     void (*acked)(void *owner, struct quic_flight *flight, uint64_t now);
     /* the peer stopped the stream (STOP_SENDING); not used after this call */
     void (*stopped)(void *owner, struct quic_flight *flight, uint64_t peer_code, uint64_t now);
+    /* the peer refused 0-RTT: every flight with `early` set is as if never written */
+    void (*early_refused)(void *owner, uint64_t now);
 };
 
 struct quic_config {
@@ -73,6 +76,7 @@ struct quic_config {
     uint64_t idle_timeout_ns;
     int keep_alive;
     int strict_key;
+    const char *ticket_name; /* null: no 0-RTT; else under what name tickets are kept */
 };
 
 struct quic {
@@ -97,8 +101,7 @@ struct quic {
     uint64_t peer_code;
     uint64_t heard_ns; /* newest packet that was ours */
     uint64_t acks;     /* acknowledgements of stream data seen */
-    uint64_t early_refused;
-    uint32_t payload; /* cap in force */
+    uint32_t payload;  /* cap in force */
     uint32_t confirmed;
     uint32_t retries;
     uint32_t key_updates;
@@ -111,7 +114,9 @@ struct quic {
     uint8_t has_expected_key;
     uint8_t strict_key;
     uint8_t keep_alive;
+    uint8_t early; /* 0-RTT is possible until the handshake is done */
     char end_text[96];
+    char ticket_name[TICKETS_NAME_BYTES]; /* empty: no tickets */
 };
 
 /*

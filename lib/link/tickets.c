@@ -1,0 +1,74 @@
+#include "link/tickets.h"
+
+#include <pthread.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "host/memory.h"
+
+enum { TICKETS_MAX = 16 };
+
+static struct {
+    pthread_mutex_t lock;
+    struct host_arena arena;
+    struct ticket *tickets; /* null until the first put */
+    uint32_t next;          /* the oldest: replaced next */
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* In a forked child the arena is all zero: an empty cache. Returns 0 when there is no memory. */
+static int prepare(void)
+{
+    if (cache.tickets != NULL) {
+        return 1;
+    }
+    if (host_arena_open(&cache.arena, TICKETS_MAX * sizeof *cache.tickets, HOST_ARENA_SECRET, NULL,
+                        0, NULL) < 0) {
+        return 0;
+    }
+    cache.tickets = (struct ticket *)(void *)cache.arena.base;
+    return 1;
+}
+
+static struct ticket *find(const char *name)
+{
+    for (uint32_t i = 0; cache.tickets != NULL && i < TICKETS_MAX; i++) {
+        if (strcmp(cache.tickets[i].name, name) == 0) {
+            return &cache.tickets[i];
+        }
+    }
+    return NULL;
+}
+
+void tickets_put(const struct ticket *ticket)
+{
+    pthread_mutex_lock(&cache.lock);
+    if (prepare()) {
+        struct ticket *t = find(ticket->name);
+        if (t == NULL) {
+            t = &cache.tickets[cache.next++ % TICKETS_MAX];
+        }
+        *t = *ticket;
+    }
+    pthread_mutex_unlock(&cache.lock);
+}
+
+int tickets_get(struct ticket *out, const char *name)
+{
+    pthread_mutex_lock(&cache.lock);
+    const struct ticket *t = find(name);
+    if (t != NULL) {
+        *out = *t;
+    }
+    pthread_mutex_unlock(&cache.lock);
+    return t != NULL;
+}
+
+void tickets_drop(const char *name)
+{
+    pthread_mutex_lock(&cache.lock);
+    struct ticket *t = find(name);
+    if (t != NULL) {
+        sodium_memzero(t, sizeof *t);
+    }
+    pthread_mutex_unlock(&cache.lock);
+}
