@@ -1,0 +1,68 @@
+/* The test bed of the network tests: a mock leader in a thread, one link to it, signed
+ * transactions, and events counted by kind. */
+#ifndef BED_H
+#define BED_H
+
+#include "check.h"
+
+#include <solsend/solsend.h>
+
+#include "mock.h"
+
+enum { BED_EVENTS_MAX = 4096, BED_KINDS = 64 };
+
+struct bed {
+    mock *leader;
+    solsend_link *link;
+    solsend_key *identity;
+    solsend_link_options options; /* change them between bed_open and bed_connect */
+    solsend_detail detail;
+    char uri[128];
+    uint32_t serial;          /* makes every transaction different */
+    uint64_t seen[BED_KINDS]; /* events by kind */
+    solsend_event last[BED_KINDS];
+    solsend_event log[BED_EVENTS_MAX]; /* in order; later ones are only counted */
+    uint32_t logged;
+};
+
+/* Starts a mock with these faults (null: none) that relaxes what tests must not run into. */
+void bed_open(struct bed *bed, const char *profile, const char *faults);
+
+/* The same with the leader's limits as they are in life. */
+void bed_open_strict(struct bed *bed, const char *profile, const char *faults);
+
+/* Opens the link, does not wait. Fails the test if it cannot. */
+void bed_connect(struct bed *bed);
+
+/* bed_connect, then waits for admission. */
+void bed_admit(struct bed *bed);
+
+/* Closes link, key and mock. */
+void bed_close(struct bed *bed);
+
+/* Builds the next distinct transaction of exactly `bytes` into `out`. */
+void bed_transaction(struct bed *bed, uint8_t *out, uint32_t bytes);
+
+/* Sends one of `bytes` with a deadline so many ms ahead (0: none). Returns as solsend_link_send. */
+int bed_send(struct bed *bed, uint32_t bytes, uint32_t deadline_ms, uint64_t user);
+
+/* Polls and drains for so long. Returns the last poll's result. */
+int bed_run(struct bed *bed, uint32_t ms);
+
+/* Polls and drains until `kind` was seen `count` times, or fails the test after `ms`. */
+void bed_until(struct bed *bed, uint32_t kind, uint64_t count, uint32_t ms);
+
+/* Polls and drains until the link has ended; returns how. Fails the test after `ms`. */
+int bed_until_end(struct bed *bed, uint32_t ms);
+
+/* Drains what there is. */
+void bed_drain(struct bed *bed);
+
+solsend_link_stats bed_stats(const struct bed *bed);
+solsend_link_info bed_info(const struct bed *bed);
+mock_counts bed_counts(const struct bed *bed);
+
+/* Every accepted transaction has exactly one terminal event, drained. */
+void bed_assert_accounted(struct bed *bed);
+
+#endif
