@@ -465,16 +465,6 @@ static int send_waiting(struct solsend_link *link, uint64_t now)
     return QUIC_WRITTEN;
 }
 
-/* A sampled send took its own stamps; the kernel's follow by the error queue. */
-static void record_sample(struct solsend_link *link, uint64_t start)
-{
-    struct outbox *box = &link->box;
-    histogram_record(&link->hops[SOLSEND_HOP_ENCODE], box->enter_ns - start);
-    histogram_record(&link->hops[SOLSEND_HOP_SYSCALL], box->leave_ns - box->enter_ns);
-    stamps_sent(&link->stamps, box->enter_ns);
-    box->enter_ns = 0;
-}
-
 static inline void choose_sample(struct solsend_link *link)
 {
     if (link->stamp_every != 0 && ++link->since_stamp >= link->stamp_every) {
@@ -482,6 +472,19 @@ static inline void choose_sample(struct solsend_link *link)
         link->box.sample = 1;
         link->box.enter_ns = 0;
     }
+}
+
+/* A sampled send took its own stamps, unless it had to wait; the kernel's follow later. */
+static void record_sample(struct solsend_link *link, uint64_t start)
+{
+    struct outbox *box = &link->box;
+    if (box->enter_ns >= start && box->sample == 0) {
+        histogram_record(&link->hops[SOLSEND_HOP_ENCODE], box->enter_ns - start);
+        histogram_record(&link->hops[SOLSEND_HOP_SYSCALL], box->leave_ns - box->enter_ns);
+        stamps_sent(&link->stamps, box->enter_ns);
+    }
+    box->sample = 0;
+    box->enter_ns = 0;
 }
 
 /* The checks of a send call; 0 or the code that refuses it. */
@@ -602,7 +605,7 @@ int solsend_link_send(solsend_link *link, const solsend_send *send, uint64_t *ti
         flush_kept(link);
     }
     rc = link->quic != NULL ? send_quic(link, index, now) : send_udp(link, index, now);
-    if (link->box.enter_ns != 0) {
+    if (link->stamp_every != 0) {
         record_sample(link, now);
     }
     shadow_seen(link->shadow, now);
@@ -642,6 +645,10 @@ int solsend_link_send_burst(solsend_link *link, const solsend_send *sends, uint3
     uint64_t now = clock_now();
     outbox_gather(&link->box);
     for (uint32_t i = 0; i < count; i++) {
+        if (link->box.gathering && !outbox_has_room(&link->box)) {
+            flush_kept(link);
+            outbox_gather(&link->box);
+        }
         int rc = check_send(link, &sends[i], now);
         indexes[i] = rc < 0 ? SLOTS_NONE : take_entry(link, &sends[i], now);
         if (rc == 0 && indexes[i] == SLOTS_NONE) {

@@ -11,6 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum {
+    OUTBOX_ROOM_PACKETS = 5, /* of the smallest allowed size, for 4096 bytes and one of control */
+    OUTBOX_PACKET_BYTES = 1472
+};
+
 enum { OUTBOX_BYTES = 64512, OUTBOX_PACKETS_MAX = 64, OUTBOX_SEGMENTS_MIN = 4 };
 
 /* What became of a pushed packet. */
@@ -62,6 +67,13 @@ static inline uint8_t *outbox_space(struct outbox *box, uint32_t bytes)
     int room =
         box->gathering && box->count < OUTBOX_PACKETS_MAX && box->used + bytes <= OUTBOX_BYTES;
     return room ? box->buffer + box->used : NULL;
+}
+
+/* 1 if a largest transaction's packets can still be gathered. */
+static inline int outbox_has_room(const struct outbox *box)
+{
+    return box->count + OUTBOX_ROOM_PACKETS <= OUTBOX_PACKETS_MAX &&
+           box->used + OUTBOX_ROOM_PACKETS * OUTBOX_PACKET_BYTES <= OUTBOX_BYTES;
 }
 
 /* 1 if packets wait for the socket. */
