@@ -56,7 +56,12 @@ static FILE *suite_out;
 
 static int suite_holds(const struct suite_row *row)
 {
-    return isnan(row->must) || (isfinite(row->measured) && row->measured <= row->must);
+    if (isnan(row->must)) {
+        return 1;
+    }
+    /* a must below its target is a number that should be large */
+    return isfinite(row->measured) &&
+           (row->must < row->target ? row->measured >= row->must : row->measured <= row->must);
 }
 
 static void suite_number(char *out, size_t bytes, double value)

@@ -1,0 +1,142 @@
+/*
+ * A million sends: what the sending thread allocates, how many packets and system calls each costs,
+ * and, with loss on the way, whether every one of them is accounted for and arrives.
+ */
+#include <math.h>
+
+#include "base/clock.h"
+#include "bench/allocations.h"
+#include "suite.h"
+
+#define ROW_MILLION_COUNT   1000000u
+#define ROW_MILLION_QUICK   20000u
+#define ROW_MILLION_SPACING 8000
+#define ROW_LOSS_SPACING    10000
+
+struct row_million_result {
+    uint64_t count;       /* sends made */
+    uint64_t allocations; /* inside the sending loop */
+    uint64_t at_once;     /* written before the call returned */
+    uint64_t arrived;     /* whole transactions the mock accepted */
+    uint64_t datagrams;   /* that the mock received, handshake and all else of the link excluded */
+    struct sender_counts before, end, final;
+};
+
+static int row_million_run(struct suite *s, const struct receiver *r, struct sender *sender,
+                           uint64_t spacing_ns, struct row_million_result *out)
+{
+    struct pace pace = {.interval_ns = spacing_ns};
+    uint64_t count = s->quick ? ROW_MILLION_QUICK : ROW_MILLION_COUNT, waited = 0;
+    mock_counts counts;
+    int rc = pace_run(&pace, sender, &s->small, 0, 2000, &s->stamps);
+    sender->table->flush(sender, 5000);
+    mock_forget(r->mock);
+    sender->table->counts(sender, &out->before);
+    out->count = out->allocations = 0;
+    while (rc == 0 && out->count < count) {
+        uint64_t allocations = allocations_count();
+        s->stamps.waited = 0;
+        rc = pace_run(&pace, sender, &s->small, 0, SUITE_WIRES, &s->stamps);
+        out->allocations += allocations_count() - allocations;
+        out->count += SUITE_WIRES - s->stamps.dead;
+        waited += s->stamps.waited;
+    }
+    sender->table->counts(sender, &out->end);
+    mock_counts_get(r->mock, &counts);
+    out->datagrams = counts.datagrams;
+    sender->table->flush(sender, 20000);
+    sender->table->counts(sender, &out->final);
+    out->arrived = mock_wait_accepted(r->mock, out->count, 2000);
+    out->at_once = out->count - waited;
+    if (rc != 0) {
+        suite_fail(s, "after %llu sends: %s", (unsigned long long)out->count,
+                   solsend_error_text(rc));
+    }
+    return rc;
+}
+
+/* Sends that the mock never got, and sends that have no terminal state. */
+static uint64_t row_million_lost(struct suite *s, const struct row_million_result *m)
+{
+    uint64_t accepted = (uint64_t)(m->final.accepted - m->before.accepted);
+    uint64_t ended = (uint64_t)(m->final.acked - m->before.acked);
+    uint64_t lost = m->count > m->arrived ? m->count - m->arrived : 0;
+    uint64_t unaccounted = accepted > ended ? accepted - ended : 0;
+    if (accepted != m->count) {
+        suite_fail(s, "%llu sends were made, the link counts %llu", (unsigned long long)m->count,
+                   (unsigned long long)accepted);
+    }
+    if (lost + unaccounted != 0) {
+        suite_fail(s, "of %llu sends %llu were not accepted by the mock, %llu not acknowledged",
+                   (unsigned long long)m->count, (unsigned long long)lost,
+                   (unsigned long long)unaccounted);
+    }
+    return lost + unaccounted;
+}
+
+static void row_million_report(struct suite *s, const struct row_million_result *m)
+{
+    double n = (double)m->count;
+    double packets = (double)(m->end.datagrams - m->before.datagrams) / n;
+    double calls = (double)(m->end.send_calls - m->before.send_calls) / n;
+    row_million_lost(s, m);
+    if (!allocations_available()) {
+        suite_row_missing(s, "allocations on the hot thread over 1 M sends", 0, 0,
+                          "a sanitizer owns malloc");
+    } else {
+        suite_row(s, "allocations on the hot thread over 1 M sends", (double)m->allocations, 0, 0,
+                  "%.0f sends, %.4f of them written at return", n, (double)m->at_once / n);
+        if (m->allocations > 0) {
+            suite_fail(s, "%llu allocations in %.0f sends", (unsigned long long)m->allocations, n);
+        }
+    }
+    suite_row(s, "packets per transaction over 1 M sends", packets, 1, 1.005,
+              "control packets included; the mock saw %.4f", (double)m->datagrams / n);
+    suite_row(s, "send system calls per transaction over 1 M sends", calls, 1, 1.005,
+              "%.3f receive calls each",
+              (double)(m->end.receive_calls - m->before.receive_calls) / n);
+}
+
+void row_million(struct suite *s)
+{
+    struct row_million_result m;
+    struct receiver r;
+    struct sender *sender;
+    if (suite_receiver(s, &r, "agave-4.3", NULL) != 0) {
+        return;
+    }
+    sender = suite_link(s, &r, NULL);
+    if (sender != NULL && row_million_run(s, &r, sender, ROW_MILLION_SPACING, &m) == 0) {
+        row_million_report(s, &m);
+    }
+    suite_close(sender);
+    receiver_close(&r);
+}
+
+void row_loss(struct suite *s)
+{
+    struct row_million_result m;
+    solsend_link_options o;
+    struct receiver r;
+    struct sender *sender;
+    char why[200];
+    suite_link_options(s, &o);
+    o.slots = 65536;
+    if (suite_receiver(s, &r, "agave-4.3", NULL) != 0) {
+        return;
+    }
+    sender = suite_link(s, &r, &o);
+    if (sender != NULL && mock_fault(r.mock, "loss=0.01", why, sizeof why) != 0) {
+        suite_fail(s, "loss: %s", why);
+    } else if (sender != NULL && row_million_run(s, &r, sender, ROW_LOSS_SPACING, &m) == 0) {
+        mock_counts counts;
+        uint64_t lost = row_million_lost(s, &m);
+        mock_counts_get(r.mock, &counts);
+        suite_row(s, "sends lost or unaccounted in 1 M at 1 % loss", (double)lost, 0, 0,
+                  "%.0f sends, %llu + %llu datagrams dropped on the way there and back",
+                  (double)m.count, (unsigned long long)counts.dropped_in,
+                  (unsigned long long)counts.dropped_out);
+    }
+    suite_close(sender);
+    receiver_close(&r);
+}
