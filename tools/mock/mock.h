@@ -32,8 +32,8 @@ typedef struct mock_arrival {
     uint64_t received_ns;    /* CLOCK_MONOTONIC: recv() returned with its last packet */
     uint64_t accepted_ns;    /* the receive callback had the whole transaction */
     uint32_t bytes;
-    uint16_t frames;         /* STREAM frames it came in; 1 on UDP */
-    uint16_t copies;         /* times the same signature was accepted so far, this one included */
+    uint16_t frames; /* STREAM frames it came in; 1 on UDP */
+    uint16_t copies; /* times the same signature was accepted so far, this one included */
 } mock_arrival;
 
 typedef struct mock_counts {
@@ -41,20 +41,20 @@ typedef struct mock_counts {
     uint64_t initials, initials_ignored, retries_sent, tokens_refused;
     uint64_t connections, admitted, staked, refused, closed_by_peer, evicted;
     uint64_t streams, stream_frames, streams_split; /* split: more than one STREAM frame */
-    uint64_t accepted;      /* whole transactions kept, duplicates included */
-    uint64_t distinct;      /* of those, with a new signature */
-    uint64_t discarded;     /* acked, then thrown away (fault or full) */
-    uint64_t malformed;     /* whole streams that are no transaction */
-    uint64_t gaps;          /* fragments refused by gap-intolerant reassembly */
+    uint64_t accepted;  /* whole transactions kept, duplicates included */
+    uint64_t distinct;  /* of those, with a new signature */
+    uint64_t discarded; /* acked, then thrown away (fault or full) */
+    uint64_t malformed; /* whole streams that are no transaction */
+    uint64_t gaps;      /* fragments refused by gap-intolerant reassembly */
     uint64_t chunk_timeouts;
     uint64_t throttle_waits; /* 100 ms windows in which a peer was read late */
     uint64_t pings;
     uint64_t key_updates;
     uint64_t dropped_in, dropped_out; /* by the loss and MTU faults */
-    uint64_t hello_disordered; /* ClientHello CRYPTO frames out of order */
+    uint64_t hello_disordered;        /* ClientHello CRYPTO frames out of order */
     uint64_t certificates_refused;
-    uint64_t max_datagram;   /* largest UDP payload received */
-    uint64_t grants;         /* MAX_STREAMS raises */
+    uint64_t max_datagram; /* largest UDP payload received */
+    uint64_t grants;       /* MAX_STREAMS raises */
 } mock_counts;
 
 /* Binds. Returns 0, or -1 with one line in `why`. */
