@@ -1,5 +1,6 @@
 #include "link/uri.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "base/detail.h"
@@ -45,6 +46,17 @@ static int parse_scheme(struct uri *uri, struct cursor *c)
     return refuse(c, 0, "the scheme must be quic:// or udp://");
 }
 
+/*
+ * The resolver would take 127.1, 0x7f000001 and 010.0.0.1 (octal!) for addresses, and
+ * look 10.0.0.256 up as a name: what is meant to be an address is one, or is refused.
+ */
+static int is_wrong_ipv4(const char *host)
+{
+    struct in_addr ignored;
+    int numeric = host[strspn(host, "0123456789.")] == 0 || inet_aton(host, &ignored) != 0;
+    return numeric && inet_pton(AF_INET, host, &ignored) != 1;
+}
+
 static int parse_host(struct uri *uri, struct cursor *c)
 {
     int bracketed = c->at < c->end && c->text[c->at] == '[';
@@ -65,7 +77,13 @@ static int parse_host(struct uri *uri, struct cursor *c)
         if (i == c->end || c->text[i] != ']') {
             return refuse(c, i, "an IPv6 address ends with ]");
         }
+        struct in6_addr ignored;
+        if (inet_pton(AF_INET6, uri->host, &ignored) != 1) {
+            return refuse(c, start, "in brackets stands an IPv6 address");
+        }
         i++;
+    } else if (is_wrong_ipv4(uri->host)) {
+        return refuse(c, start, "an IPv4 address is four decimal numbers, 0 to 255");
     }
     c->at = i;
     return 0;
