@@ -1,14 +1,52 @@
 #include "base/random.h"
 
+#include <pthread.h>
 #include <sodium.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include <solsend/error.h>
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Atomic int started;
+
+static void take(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void give(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* A fork waits for the one start, or libsodium's own lock would stay held in the child for ever. */
+static void register_fork(void)
+{
+    pthread_atfork(take, give, give);
+}
+
+int random_start(void)
+{
+    if (atomic_load_explicit(&started, memory_order_acquire)) {
+        return 0;
+    }
+    pthread_once(&once, register_fork);
+    take();
+    int rc = sodium_init() < 0 ? SOLSEND_ERR_INTERNAL : 0;
+    if (rc == 0) {
+        atomic_store_explicit(&started, 1, memory_order_release);
+    }
+    give();
+    return rc;
+}
+
 int random_open(struct random_state *state)
 {
-    if (sodium_init() < 0) {
-        return SOLSEND_ERR_INTERNAL;
+    int rc = random_start();
+    if (rc != 0) {
+        return rc;
     }
     randombytes_buf(state->key, sizeof state->key);
     state->counter = 0;

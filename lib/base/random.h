@@ -15,6 +15,13 @@ struct random_state {
     uint32_t used; /* bytes of block handed out */
 };
 
+/*
+ * Starts libsodium, once: sodium_init takes a lock even when there is nothing left to do, and a
+ * child that was forked while another thread held it would wait for ever. Returns 0 or
+ * SOLSEND_ERR_INTERNAL.
+ */
+int random_start(void);
+
 /* Seeds from the kernel. Returns 0 or SOLSEND_ERR_INTERNAL when libsodium cannot start. */
 int random_open(struct random_state *state);
 

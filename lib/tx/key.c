@@ -6,6 +6,7 @@
 #include <sodium.h>
 
 #include "base/fork.h"
+#include "base/random.h"
 #include "tx/key_pool.h"
 
 /* The handle itself is ordinary memory: in a child it must still say whose it is. */
@@ -23,8 +24,9 @@ static int key_new(solsend_key **out)
         return SOLSEND_ERR_USAGE;
     }
     *out = NULL;
-    if (sodium_init() < 0) {
-        return SOLSEND_ERR_INTERNAL;
+    int rc = random_start();
+    if (rc != 0) {
+        return rc;
     }
     solsend_key *key = calloc(1, sizeof *key);
     if (key == NULL || key_pool_take(&key->slot) != 0) {
