@@ -3,40 +3,71 @@
 #include <poll.h>
 #include <time.h>
 
-static void start(struct bed *bed, const char *profile, const char *faults, const char *stakes)
+/* Returns 0, or -1 when the mock cannot be opened, with one line in `why`. */
+static int start(struct bed *bed, const char *profile, const char *faults, const char *listen,
+                 char *why, size_t why_bytes)
 {
-    char why[256] = "";
     mock_config config = {
         .profile = profile,
-        .listen = "127.0.0.1:0",
+        .listen = listen,
         .faults = faults,
-        .stakes = stakes,
         .cpu = -1,
         .arrivals_max = 1 << 16,
         .seed = 7,
     };
     memset(bed, 0, sizeof *bed);
-    assert_int_equal(solsend_key_random(&bed->identity), 0);
-    if (mock_open(&bed->leader, &config, why, sizeof why) != 0) {
-        fail_msg("mock: %s", why);
+    if (mock_open(&bed->leader, &config, why, why_bytes) != 0) {
+        return -1;
     }
+    assert_int_equal(solsend_key_random(&bed->identity), 0);
     assert_int_equal(mock_start(bed->leader), 0);
     mock_uri(bed->leader, bed->uri, sizeof bed->uri);
     assert_int_equal(solsend_link_options_init(&bed->options, sizeof bed->options), 0);
     bed->options.identity = bed->identity;
+    return 0;
 }
 
-void bed_open(struct bed *bed, const char *profile, const char *faults)
+static int start_relaxed(struct bed *bed, const char *profile, const char *faults,
+                         const char *listen, char *why, size_t why_bytes)
 {
     char all[512];
     snprintf(all, sizeof all, "%s%s%s", faults != NULL ? faults : "",
              faults != NULL && faults[0] != 0 ? "," : "", "throttle=off,conn_per_min=100000");
-    start(bed, profile, all, NULL);
+    return start(bed, profile, all, listen, why, why_bytes);
+}
+
+void bed_open(struct bed *bed, const char *profile, const char *faults)
+{
+    char why[256] = "";
+    if (start_relaxed(bed, profile, faults, "127.0.0.1:0", why, sizeof why) != 0) {
+        fail_msg("mock: %s", why);
+    }
 }
 
 void bed_open_strict(struct bed *bed, const char *profile, const char *faults)
 {
-    start(bed, profile, faults, NULL);
+    char why[256] = "";
+    if (start(bed, profile, faults, "127.0.0.1:0", why, sizeof why) != 0) {
+        fail_msg("mock: %s", why);
+    }
+}
+
+int bed_open_at(struct bed *bed, const char *profile, const char *faults, const char *listen)
+{
+    char why[256] = "";
+    int rc = start_relaxed(bed, profile, faults, listen, why, sizeof why);
+    if (rc != 0) {
+        print_message("mock at %s: %s\n", listen, why);
+    }
+    return rc;
+}
+
+void bed_fault(struct bed *bed, const char *faults)
+{
+    char why[256] = "";
+    if (mock_fault(bed->leader, faults, why, sizeof why) != 0) {
+        fail_msg("mock: %s", why);
+    }
 }
 
 void bed_connect(struct bed *bed)
@@ -195,6 +226,28 @@ mock_counts bed_counts(const struct bed *bed)
     return c;
 }
 
+void bed_report(const struct bed *bed, char *out, size_t out_bytes)
+{
+    FILE *text = fmemopen(out, out_bytes, "w");
+    assert_non_null(text);
+    mock_report(bed->leader, text);
+    assert_int_equal(fclose(text), 0);
+}
+
+/* A ticket's terminal event is its last: whoever has one is not seen again. */
+static void assert_terminal_is_last(const struct bed *bed)
+{
+    for (uint32_t i = 0; i < bed->logged; i++) {
+        const solsend_event *e = &bed->log[i];
+        for (uint32_t j = i + 1; solsend_event_is_terminal(e->kind) && j < bed->logged; j++) {
+            if (bed->log[j].ticket == e->ticket) {
+                fail_msg("ticket of user %llu: \"%s\" after \"%s\"", (unsigned long long)e->user,
+                         solsend_event_name(bed->log[j].kind), solsend_event_name(e->kind));
+            }
+        }
+    }
+}
+
 void bed_assert_accounted(struct bed *bed)
 {
     bed_drain(bed);
@@ -205,4 +258,5 @@ void bed_assert_accounted(struct bed *bed)
     assert_int_equal(ended, s.accepted);
     assert_int_equal(bed->seen[SOLSEND_EVENT_ACKED], s.acked);
     assert_int_equal(bed_info(bed).open, 0);
+    assert_terminal_is_last(bed);
 }

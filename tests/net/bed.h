@@ -31,6 +31,12 @@ void bed_open(struct bed *bed, const char *profile, const char *faults);
 /* The same with the leader's limits as they are in life. */
 void bed_open_strict(struct bed *bed, const char *profile, const char *faults);
 
+/* bed_open at an address of this host, "[::1]:0". Returns 0, or -1 when it cannot be bound. */
+int bed_open_at(struct bed *bed, const char *profile, const char *faults, const char *listen);
+
+/* Changes the leader's faults while it runs. */
+void bed_fault(struct bed *bed, const char *faults);
+
 /* Opens the link, does not wait. Fails the test if it cannot. */
 void bed_connect(struct bed *bed);
 
@@ -62,7 +68,10 @@ solsend_link_stats bed_stats(const struct bed *bed);
 solsend_link_info bed_info(const struct bed *bed);
 mock_counts bed_counts(const struct bed *bed);
 
-/* Every accepted transaction has exactly one terminal event, drained. */
+/* The leader's report, as JSON text. */
+void bed_report(const struct bed *bed, char *out, size_t out_bytes);
+
+/* Every accepted transaction has exactly one terminal event, drained, and nothing after it. */
 void bed_assert_accounted(struct bed *bed);
 
 #endif
