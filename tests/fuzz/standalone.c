@@ -51,6 +51,19 @@ static void on_signal(int number)
     raise(number);
 }
 
+static void catch_the_end(void)
+{
+    signal(SIGABRT, on_signal);
+    signal(SIGILL, on_signal);
+    if (__sanitizer_set_death_callback != NULL) {
+        __sanitizer_set_death_callback(keep_input); /* it has its own report of the others */
+        return;
+    }
+    signal(SIGSEGV, on_signal);
+    signal(SIGBUS, on_signal);
+    signal(SIGFPE, on_signal);
+}
+
 static uint64_t draw(uint64_t below)
 {
     uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
@@ -209,11 +222,7 @@ int main(int argc, char **argv)
             load(argv[i]);
         }
     }
-    if (__sanitizer_set_death_callback != NULL) {
-        __sanitizer_set_death_callback(keep_input);
-    }
-    signal(SIGABRT, on_signal);
-    signal(SIGILL, on_signal);
+    catch_the_end();
 
     size_t files = seed_count;
     for (size_t i = 0; i < files; i++) {
