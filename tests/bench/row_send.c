@@ -59,7 +59,8 @@ static int row_send_open(struct suite *s, struct row_send_all *a)
         size->senders[ROW_SEND_RAW] = suite_raw(s, &a->udp);
         for (int k = 0; k < ROW_SEND_KINDS; k++) {
             size->blocks[k] = calloc(a->rounds, sizeof *size->blocks[k]);
-            if (size->senders[k] == NULL || size->blocks[k] == NULL) {
+            if (size->senders[k] == NULL || size->blocks[k] == NULL ||
+                suite_warm(s, size->senders[k]) != 0) {
                 return -1;
             }
         }
@@ -99,7 +100,8 @@ static int row_send_block(struct suite *s, struct row_send_all *a, struct row_se
                        (unsigned long long)run.count, (long long)run.acked,
                        (long long)run.accepted);
         }
-        if (run.allocations > 0 && round > 0) {
+        /* sends that had to wait are held by ngtcp2, whose pools may then grow */
+        if (run.allocations > 0 && run.waited == 0) {
             suite_fail(s, "%lld allocations on the sending thread in %u sends",
                        (long long)run.allocations, a->count);
         }

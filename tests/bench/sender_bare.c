@@ -60,7 +60,8 @@ static void sender_bare_counts(struct sender *s, struct sender_counts *out)
     out->open = (int64_t)(b->written - acked);
     out->datagrams = (int64_t)datagrams;
     out->send_calls = (int64_t)calls;
-    out->receive_calls = -1;
+    out->at_once = (int64_t)b->written;
+    out->receive_calls = out->control_datagrams = out->control_calls = -1;
 }
 
 static void sender_bare_close(struct sender *s)

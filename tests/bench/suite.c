@@ -172,7 +172,7 @@ void suite_link_options(struct suite *s, solsend_link_options *options)
 {
     solsend_link_options_init(options, sizeof *options);
     options->identity = s->key;
-    options->slots = 4096;
+    options->slots = SUITE_SLOTS;
 }
 
 struct sender *suite_link(struct suite *s, const struct receiver *r,
@@ -189,6 +189,14 @@ struct sender *suite_link(struct suite *s, const struct receiver *r,
         suite_fail(s, "%s", why);
     }
     return sender;
+}
+
+int suite_warm(struct suite *s, struct sender *sender)
+{
+    struct pace pace = {.interval_ns = 0};
+    int rc = pace_run(&pace, sender, &s->small, 0, 4 * SUITE_SLOTS, &s->stamps);
+    sender->table->flush(sender, 5000);
+    return rc;
 }
 
 void suite_close(struct sender *sender)

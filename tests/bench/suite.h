@@ -40,6 +40,9 @@ struct suite {
 /* Distinct transactions of each size, and the longest run. */
 #define SUITE_WIRES 20000u
 
+/* Of a link, unless a row says otherwise. */
+#define SUITE_SLOTS 1024u
+
 /* Prints a row and keeps it. `target` and `must` NAN: the number is only shown. */
 void suite_row(struct suite *s, const char *name, double measured, double target, double must,
                const char *note, ...) __attribute__((format(printf, 6, 7)));
@@ -66,6 +69,12 @@ struct sender *suite_bare(struct suite *s, const struct receiver *r, uint32_t fi
 struct sender *suite_link(struct suite *s, const struct receiver *r,
                           const solsend_link_options *options);
 void suite_close(struct sender *sender);
+
+/*
+ * Fills every slot of a sender several times over: ngtcp2's object pools have then grown to the
+ * largest burst, as the link's documentation says. Returns 0 or a code.
+ */
+int suite_warm(struct suite *s, struct sender *sender);
 
 /* The options a sender of this suite starts from: the suite's identity, many slots. */
 void suite_link_options(struct suite *s, solsend_link_options *options);

@@ -124,6 +124,8 @@ uint32_t report_median(const struct report *r, const char *transport, struct run
     out->duration_s = report_median_double(n, offsetof(struct run, duration_s));
     out->packets_per_tx = report_median_double(n, offsetof(struct run, packets_per_tx));
     out->syscalls_per_tx = report_median_double(n, offsetof(struct run, syscalls_per_tx));
+    out->control_packets_per_tx =
+        report_median_double(n, offsetof(struct run, control_packets_per_tx));
     out->receive_calls_per_tx = report_median_double(n, offsetof(struct run, receive_calls_per_tx));
     for (size_t hop = 0; hop < SOLSEND_HOP_COUNT; hop++) {
         report_hop(&out->hop[hop], n, offsetof(struct run, hop) + hop * sizeof(solsend_summary));

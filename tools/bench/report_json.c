@@ -100,6 +100,7 @@ static void report_json_run(struct json *j, const struct report *report, const s
     json_known(j, "allocations_hot_thread", r->allocations);
     json_double(j, "packets_per_tx", r->packets_per_tx);
     json_double(j, "syscalls_per_tx", r->syscalls_per_tx);
+    json_double(j, "control_packets_per_tx", r->control_packets_per_tx);
     json_double(j, "receive_calls_per_tx", r->receive_calls_per_tx);
     report_json_contamination(j, r);
     json_close_object(j);

@@ -119,22 +119,33 @@ static int64_t run_delta(int64_t after, int64_t before)
     return after < 0 || before < 0 ? -1 : after - before;
 }
 
-static double run_per_tx(int64_t after, int64_t before, uint64_t count)
+static double run_share(int64_t part, int64_t count)
 {
-    return after < 0 || before < 0 || count == 0 ? NAN : (double)(after - before) / (double)count;
+    return part < 0 || count <= 0 ? NAN : (double)part / (double)count;
 }
 
 /* `end` was read when the last send returned, `final` after the flush. */
 static void run_counts(struct run *out, const struct sender_counts *before,
                        const struct sender_counts *end, const struct sender_counts *final)
 {
+    int64_t at_once = run_delta(end->at_once, before->at_once);
+    int64_t control = run_delta(end->control_datagrams, before->control_datagrams);
+    int64_t control_calls = run_delta(end->control_calls, before->control_calls);
     out->written = run_delta(final->written, before->written);
     out->acked = run_delta(final->acked, before->acked);
     out->ended = run_delta(final->ended, before->ended);
     out->open = final->open;
-    out->packets_per_tx = run_per_tx(end->datagrams, before->datagrams, out->count);
-    out->syscalls_per_tx = run_per_tx(end->send_calls, before->send_calls, out->count);
-    out->receive_calls_per_tx = run_per_tx(end->receive_calls, before->receive_calls, out->count);
+    if (control >= 0) {
+        out->packets_per_tx =
+            run_share(run_delta(end->datagrams, before->datagrams) - control, at_once);
+        out->syscalls_per_tx =
+            run_share(run_delta(end->send_calls, before->send_calls) - control_calls, at_once);
+    } else {
+        out->packets_per_tx = out->syscalls_per_tx = NAN;
+    }
+    out->control_packets_per_tx = run_share(control, (int64_t)out->count);
+    out->receive_calls_per_tx =
+        run_share(run_delta(end->receive_calls, before->receive_calls), (int64_t)out->count);
 }
 
 static void run_hops(struct run *out, struct sender *sender)

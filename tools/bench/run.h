@@ -47,7 +47,10 @@ struct run {
     struct spread intersend_ns;
     double duration_s;   /* first call to last return */
     int64_t allocations; /* on this thread during the loop; -1: not counted */
-    double packets_per_tx, syscalls_per_tx, receive_calls_per_tx; /* NAN: not known */
+    /* Of the send calls, a transaction that they wrote at once; NAN: not known. */
+    double packets_per_tx, syscalls_per_tx;
+    /* Beside them, a transaction of the run: ACKs and PINGs sent, system calls that receive. */
+    double control_packets_per_tx, receive_calls_per_tx;
     struct contamination contamination;
     solsend_summary hop[SOLSEND_HOP_COUNT]; /* count 0: not measured */
     uint64_t send_curve[RUN_CURVE_POINTS], intended_curve[RUN_CURVE_POINTS];

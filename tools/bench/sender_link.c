@@ -13,6 +13,7 @@ struct sender_link {
     solsend_link *link;
     solsend_send send;
     int end;
+    int64_t at_once, control_datagrams, control_calls;
     solsend_event events[SENDER_LINK_EVENTS];
 };
 
@@ -20,16 +21,31 @@ static int sender_link_send(struct sender *s, const uint8_t *wire, uint32_t byte
 {
     struct sender_link *l = (struct sender_link *)s;
     uint64_t ticket;
+    int rc;
     l->send.wire = wire;
     l->send.wire_bytes = bytes;
-    return solsend_link_send(l->link, &l->send, &ticket);
+    rc = solsend_link_send(l->link, &l->send, &ticket);
+    l->at_once += rc == 1;
+    return rc;
+}
+
+/* What a poll sends is counted apart from what the send calls send. */
+static int sender_link_poll(struct sender_link *l)
+{
+    solsend_link_stats before = {.size = sizeof before}, after = {.size = sizeof after};
+    int rc;
+    solsend_link_stats_get(l->link, &before);
+    rc = solsend_link_poll(l->link);
+    solsend_link_stats_get(l->link, &after);
+    l->control_datagrams += (int64_t)(after.datagrams_sent - before.datagrams_sent);
+    l->control_calls += (int64_t)(after.send_calls - before.send_calls);
+    return rc;
 }
 
 static int sender_link_tend(struct sender *s)
 {
     struct sender_link *l = (struct sender_link *)s;
-    int rc = solsend_link_poll(l->link);
-    /* Events come only with datagrams and timers, but a drain of nothing costs a few ns. */
+    int rc = sender_link_poll(l);
     while (solsend_link_drain(l->link, l->events, SENDER_LINK_EVENTS) == SENDER_LINK_EVENTS) {
     }
     if (rc < 0) {
@@ -77,6 +93,9 @@ static void sender_link_counts(struct sender *s, struct sender_counts *out)
     out->acked = strcmp(l->transport, "udp") == 0 ? -1 : (int64_t)stats.acked;
     out->ended = (int64_t)(stats.expired + stats.closed + stats.stopped + stats.cancelled);
     out->open = info.open;
+    out->at_once = l->at_once;
+    out->control_datagrams = l->control_datagrams;
+    out->control_calls = l->control_calls;
     out->datagrams = (int64_t)stats.datagrams_sent;
     out->send_calls = (int64_t)stats.send_calls;
     out->receive_calls = (int64_t)stats.receive_calls;

@@ -52,7 +52,7 @@ static void sender_raw_counts(struct sender *s, struct sender_counts *out)
 {
     struct sender_raw *raw = (struct sender_raw *)s;
     memset(out, 0, sizeof *out);
-    out->accepted = out->written = out->datagrams = raw->sent;
+    out->accepted = out->written = out->at_once = out->datagrams = raw->sent;
     out->send_calls = raw->sent + raw->refused;
     out->acked = -1;
 }
