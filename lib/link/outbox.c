@@ -73,20 +73,32 @@ static void count_sent(struct outbox *box, uint64_t bytes, uint64_t datagrams)
     box->counts.bytes += bytes;
 }
 
-enum outbox_result outbox_send(struct outbox *box, const void *data, uint32_t bytes)
+/* The kernel refused a packet with `error`: pass over earlier ICMP errors, or say what it means. */
+static __attribute__((noinline, cold)) enum outbox_result
+send_again(struct outbox *box, const void *data, uint32_t bytes, int error)
 {
-    int icmp_left = ICMP_RETRIES;
-    for (;;) {
+    for (int icmp_left = ICMP_RETRIES;;) {
+        int verdict = judge(box, error, &icmp_left);
+        if (verdict != 0) {
+            return after_failure(verdict);
+        }
         box->counts.calls++;
         if (send(box->fd, data, bytes, MSG_NOSIGNAL) >= 0) {
             count_sent(box, bytes, 1);
             return OUTBOX_SENT;
         }
-        int verdict = judge(box, errno, &icmp_left);
-        if (verdict != 0) {
-            return after_failure(verdict);
-        }
+        error = errno;
     }
+}
+
+enum outbox_result outbox_send(struct outbox *box, const void *data, uint32_t bytes)
+{
+    box->counts.calls++;
+    if (__builtin_expect(send(box->fd, data, bytes, MSG_NOSIGNAL) < 0, 0)) {
+        return send_again(box, data, bytes, errno);
+    }
+    count_sent(box, bytes, 1);
+    return OUTBOX_SENT;
 }
 
 enum outbox_result outbox_send_stamped(struct outbox *box, const void *data, uint32_t bytes)
@@ -135,18 +147,23 @@ void outbox_drop(struct outbox *box)
     box->used = box->done = box->count = box->next = 0;
 }
 
-enum outbox_result outbox_push(struct outbox *box, uint32_t bytes)
+/* Keeps the packet just written, for outbox_flush. */
+static enum outbox_result keep(struct outbox *box, uint32_t bytes)
 {
-    if (!box->gathering) {
-        enum outbox_result r = box->sample ? outbox_send_stamped(box, box->buffer, bytes)
-                                           : outbox_send(box, box->buffer, bytes);
-        if (r != OUTBOX_KEPT) {
-            return r;
-        }
-    }
     box->lengths[box->count++] = (uint16_t)bytes;
     box->used += bytes;
     return OUTBOX_KEPT;
+}
+
+enum outbox_result outbox_push(struct outbox *box, uint32_t bytes)
+{
+    if (box->gathering) {
+        return keep(box, bytes);
+    }
+    enum outbox_result r = __builtin_expect(box->sample, 0)
+                               ? outbox_send_stamped(box, box->buffer, bytes)
+                               : outbox_send(box, box->buffer, bytes);
+    return __builtin_expect(r == OUTBOX_KEPT, 0) ? keep(box, bytes) : r;
 }
 
 /* How many packets from `next` on can share a GSO send: equal ones, then at most one shorter. */

@@ -30,15 +30,28 @@ static ngtcp2_conn *get_conn(ngtcp2_crypto_conn_ref *ref)
  * Client Initials get their CRYPTO frames back in order: Firedancer has no CRYPTO reorder buffer
  * (src/waltz/quic/fd_quic.c, fd_quic_handle_crypto_frame) and ngtcp2 >= 1.15 shuffles them.
  */
+static __attribute__((noinline, cold)) int
+encrypt_initial(uint8_t *dest, const ngtcp2_crypto_aead *aead,
+                const ngtcp2_crypto_aead_ctx *context, const uint8_t *plaintext,
+                size_t plaintext_bytes, const uint8_t *nonce, size_t nonce_bytes,
+                const uint8_t *aad, size_t aad_bytes)
+{
+    uint8_t sorted[INITIAL_ORDER_BYTES_MAX];
+    if (initial_order_sort(sorted, plaintext, plaintext_bytes)) {
+        plaintext = sorted;
+    }
+    return ngtcp2_crypto_encrypt_cb(dest, aead, context, plaintext, plaintext_bytes, nonce,
+                                    nonce_bytes, aad, aad_bytes);
+}
+
 static int on_encrypt(uint8_t *dest, const ngtcp2_crypto_aead *aead,
                       const ngtcp2_crypto_aead_ctx *context, const uint8_t *plaintext,
                       size_t plaintext_bytes, const uint8_t *nonce, size_t nonce_bytes,
                       const uint8_t *aad, size_t aad_bytes)
 {
-    uint8_t sorted[INITIAL_ORDER_BYTES_MAX];
-    if (initial_order_wants(aad, aad_bytes) &&
-        initial_order_sort(sorted, plaintext, plaintext_bytes)) {
-        plaintext = sorted;
+    if (initial_order_wants(aad, aad_bytes)) {
+        return encrypt_initial(dest, aead, context, plaintext, plaintext_bytes, nonce, nonce_bytes,
+                               aad, aad_bytes);
     }
     return ngtcp2_crypto_encrypt_cb(dest, aead, context, plaintext, plaintext_bytes, nonce,
                                     nonce_bytes, aad, aad_bytes);
