@@ -82,7 +82,7 @@ static void notice_death(struct solsend_link *link, uint64_t now)
 
 /* ---- one transaction's states ---------------------------------------------------------------- */
 
-static void set_flying(struct solsend_link *link, struct slab_entry *e)
+static inline void set_flying(struct solsend_link *link, struct slab_entry *e)
 {
     e->state = SLAB_FLYING;
     link->counts.early_sent += e->flight.early;
@@ -94,7 +94,7 @@ static void set_flying(struct solsend_link *link, struct slab_entry *e)
 }
 
 /* Every byte is with the socket, at `now`. */
-static void mark_written(struct solsend_link *link, uint32_t index, uint64_t now)
+static inline void mark_written(struct solsend_link *link, uint32_t index, uint64_t now)
 {
     struct slab_entry *e = slab_entry(&link->slab, index);
     set_flying(link, e);
@@ -417,24 +417,27 @@ static void mark_kept(struct solsend_link *link, struct slab_entry *e)
     }
 }
 
+/* It did not go straight to the socket. */
+static __attribute__((noinline)) void set_unwritten(struct solsend_link *link, struct slab_entry *e,
+                                                    int rc, uint64_t now)
+{
+    if (rc == QUIC_KEPT) {
+        mark_kept(link, e);
+    } else if (rc == QUIC_LOST) {
+        set_flying(link, e);
+        report_path(link, now);
+    }
+}
+
 /* Tries one accepted entry. Returns an enum quic_block value; the entry's state is set. */
-static int transmit(struct solsend_link *link, uint32_t index, uint64_t now)
+static inline int transmit(struct solsend_link *link, uint32_t index, uint64_t now)
 {
     struct slab_entry *e = slab_entry(&link->slab, index);
     int rc = quic_write(link->quic, &e->flight, now);
-    switch (rc) {
-    case QUIC_WRITTEN:
+    if (__builtin_expect(rc == QUIC_WRITTEN, 1)) {
         mark_written(link, index, clock_now());
-        break;
-    case QUIC_KEPT:
-        mark_kept(link, e);
-        break;
-    case QUIC_LOST:
-        set_flying(link, e);
-        report_path(link, now);
-        break;
-    default:
-        break;
+    } else {
+        set_unwritten(link, e, rc, now);
     }
     return rc;
 }
@@ -488,7 +491,8 @@ static void record_sample(struct solsend_link *link, uint64_t start)
 }
 
 /* The checks of a send call; 0 or the code that refuses it. */
-static int check_send(const struct solsend_link *link, const solsend_send *send, uint64_t now)
+static inline int check_send(const struct solsend_link *link, const solsend_send *send,
+                             uint64_t now)
 {
     if (link->end_code != 0) {
         return SOLSEND_ERR_CLOSED;
@@ -507,7 +511,7 @@ static int check_send(const struct solsend_link *link, const solsend_send *send,
 }
 
 /* Takes an entry for a checked send. SLOTS_NONE when full. */
-static uint32_t take_entry(struct solsend_link *link, const solsend_send *send, uint64_t now)
+static inline uint32_t take_entry(struct solsend_link *link, const solsend_send *send, uint64_t now)
 {
     uint32_t index = slab_take(&link->slab);
     if (index == SLOTS_NONE) {
@@ -555,15 +559,11 @@ static int send_udp(struct solsend_link *link, uint32_t index, uint64_t now)
     return r == OUTBOX_SENT;
 }
 
-static int send_quic(struct solsend_link *link, uint32_t index, uint64_t now)
+/* It could not leave at once, because of `rc`: let what has arrived help, else let it wait. */
+static __attribute__((noinline)) int send_later(struct solsend_link *link, uint32_t index, int rc,
+                                                uint64_t now)
 {
     struct slab_entry *e = slab_entry(&link->slab, index);
-    int alone = link->slab.wait_head == SLOTS_NONE;
-    int rc = alone ? transmit(link, index, now) : QUIC_NO_CREDIT;
-    if (rc == QUIC_WRITTEN) {
-        histogram_record(&link->hops[SOLSEND_HOP_CALL], e->written_ns - now);
-        return 1;
-    }
     if (rc > 0) {
         return 0;
     }
@@ -579,6 +579,18 @@ static int send_quic(struct solsend_link *link, uint32_t index, uint64_t now)
     }
     notice_death(link, now);
     return e->state == SLAB_FLYING && e->written_ns != 0 && !e->waited;
+}
+
+static inline int send_quic(struct solsend_link *link, uint32_t index, uint64_t now)
+{
+    int alone = link->slab.wait_head == SLOTS_NONE;
+    int rc = alone ? transmit(link, index, now) : QUIC_NO_CREDIT;
+    if (__builtin_expect(rc != QUIC_WRITTEN, 0)) {
+        return send_later(link, index, rc, now);
+    }
+    histogram_record(&link->hops[SOLSEND_HOP_CALL],
+                     slab_entry(&link->slab, index)->written_ns - now);
+    return 1;
 }
 
 int solsend_link_send(solsend_link *link, const solsend_send *send, uint64_t *ticket)

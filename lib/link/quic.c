@@ -483,13 +483,10 @@ static void write_control(struct quic *q, uint64_t now)
 }
 
 /* May a new stream begin? Asked before it is opened: an open stream cannot be taken back. */
-static int check_room(struct quic *q, const struct quic_flight *flight, uint64_t now)
+static inline int check_room(struct quic *q, const struct quic_flight *flight, uint64_t now)
 {
-    if (ngtcp2_conn_get_streams_uni_left(q->conn) == 0) {
-        return QUIC_NO_CREDIT;
-    }
     int tight = flight->bytes + 2 * QUIC_STREAM_OVERHEAD > q->payload;
-    if (q->owes || (tight && ngtcp2_conn_get_expiry(q->conn) <= now)) {
+    if (__builtin_expect(q->owes, 0) || (tight && ngtcp2_conn_get_expiry(q->conn) <= now)) {
         write_control(q, now);
         if (quic_is_dead(q)) {
             return QUIC_DEAD;
@@ -500,15 +497,16 @@ static int check_room(struct quic *q, const struct quic_flight *flight, uint64_t
     }
     if (ngtcp2_conn_get_cwnd_left(q->conn) == 0 ||
         ngtcp2_conn_get_max_data_left(q->conn) < flight->bytes) {
-        return QUIC_NO_WINDOW;
+        /* without credit the windows do not matter */
+        return ngtcp2_conn_get_streams_uni_left(q->conn) == 0 ? QUIC_NO_CREDIT : QUIC_NO_WINDOW;
     }
     return QUIC_WRITTEN;
 }
 
-static int open_stream(struct quic *q, struct quic_flight *flight)
+static inline int open_stream(struct quic *q, struct quic_flight *flight)
 {
     int rc = ngtcp2_conn_open_uni_stream(q->conn, &flight->stream_id, flight);
-    if (rc == 0) {
+    if (__builtin_expect(rc == 0, 1)) {
         return QUIC_WRITTEN;
     }
     flight->stream_id = -1;
