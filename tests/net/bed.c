@@ -113,15 +113,33 @@ void bed_transaction(struct bed *bed, uint8_t *out, uint32_t bytes)
     assert_int_equal(solsend_tx_transfer(out, bytes, &t), (int)bytes);
 }
 
+void bed_transaction_v1(struct bed *bed, uint8_t *out, uint32_t bytes)
+{
+    assert_in_range(bytes, 108, SOLSEND_TX_V1_BYTES_MAX);
+    uint32_t serial = bed->serial++;
+    for (uint32_t i = 0; i < bytes; i++) {
+        out[i] = (uint8_t)(i * 31 + serial);
+    }
+    out[0] = 0x81;
+    out[1] = 1; /* one signature: the last 64 bytes */
+    memcpy(out + bytes - 64, &serial, sizeof serial);
+    memcpy(out + bytes - 56, "version1", 8);
+}
+
+void bed_prepare(struct bed *bed, solsend_send *send, uint8_t *wire, uint32_t bytes)
+{
+    bed_transaction(bed, wire, bytes);
+    assert_int_equal(solsend_send_init(send, sizeof *send), 0);
+    send->wire = wire;
+    send->wire_bytes = bytes;
+}
+
 int bed_send(struct bed *bed, uint32_t bytes, uint32_t deadline_ms, uint64_t user)
 {
     uint8_t wire[SOLSEND_TX_BYTES_MAX];
     uint64_t ticket = 0;
-    bed_transaction(bed, wire, bytes);
     solsend_send s;
-    assert_int_equal(solsend_send_init(&s, sizeof s), 0);
-    s.wire = wire;
-    s.wire_bytes = bytes;
+    bed_prepare(bed, &s, wire, bytes);
     s.user = user;
     if (deadline_ms != 0) {
         s.deadline_ns = solsend_now_ns() + deadline_ms * UINT64_C(1000000);
@@ -148,7 +166,7 @@ void bed_drain(struct bed *bed)
     assert_int_equal(n, 0);
 }
 
-static int step(struct bed *bed)
+int bed_step(struct bed *bed)
 {
     int rc = solsend_link_poll(bed->link);
     bed_drain(bed);
@@ -168,7 +186,7 @@ int bed_run(struct bed *bed, uint32_t ms)
     uint64_t until = solsend_now_ns() + ms * UINT64_C(1000000);
     int rc = 0;
     do {
-        rc = step(bed);
+        rc = bed_step(bed);
     } while (solsend_now_ns() < until);
     return rc;
 }
@@ -178,7 +196,7 @@ void bed_until(struct bed *bed, uint32_t kind, uint64_t count, uint32_t ms)
     uint64_t until = solsend_now_ns() + ms * UINT64_C(1000000);
     bed_drain(bed);
     while (bed->seen[kind] < count) {
-        int rc = step(bed);
+        int rc = bed_step(bed);
         if (bed->seen[kind] < count && (rc < 0 || solsend_now_ns() > until)) {
             char text[256];
             solsend_link_text(bed->link, text, sizeof text);
@@ -192,7 +210,7 @@ int bed_until_end(struct bed *bed, uint32_t ms)
 {
     uint64_t until = solsend_now_ns() + ms * UINT64_C(1000000);
     for (;;) {
-        int rc = step(bed);
+        int rc = bed_step(bed);
         if (rc < 0) {
             bed_drain(bed);
             return rc;

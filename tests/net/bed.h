@@ -49,6 +49,16 @@ void bed_close(struct bed *bed);
 /* Builds the next distinct transaction of exactly `bytes` into `out`. */
 void bed_transaction(struct bed *bed, uint8_t *out, uint32_t bytes);
 
+/* The same in the version 1 layout: 108 to 4096 bytes, signature at the end, not signed for real.
+ */
+void bed_transaction_v1(struct bed *bed, uint8_t *out, uint32_t bytes);
+
+/* Fills `send` with the next distinct transaction of exactly `bytes`, written to `wire`. */
+void bed_prepare(struct bed *bed, solsend_send *send, uint8_t *wire, uint32_t bytes);
+
+/* Polls once, drains, and sleeps at most half a millisecond. Returns what the poll returned. */
+int bed_step(struct bed *bed);
+
 /* Sends one of `bytes` with a deadline so many ms ahead (0: none). Returns as solsend_link_send. */
 int bed_send(struct bed *bed, uint32_t bytes, uint32_t deadline_ms, uint64_t user);
 
