@@ -449,6 +449,9 @@ static void end_by_library(struct quic *q, int error, uint64_t now)
         error != NGTCP2_ERR_DRAINING && error != NGTCP2_ERR_CLOSING) {
         say(q, &close, now);
     }
+    if (error == NGTCP2_ERR_IDLE_CLOSE && q->connected_ns == 0) {
+        error = NGTCP2_ERR_HANDSHAKE_TIMEOUT; /* our idle timeout was the shorter one */
+    }
     int alpn = q->peer_code == (NGTCP2_CRYPTO_ERROR | GNUTLS_A_NO_APPLICATION_PROTOCOL);
     quic_fail(q, alpn ? SOLSEND_ERR_ALPN_REFUSED : quic_end_of_library_error(error),
               ngtcp2_strerror(error));
@@ -517,12 +520,38 @@ static inline int open_stream(struct quic *q, struct quic_flight *flight)
     return QUIC_DEAD;
 }
 
+/* ngtcp2 gave no packet: `n` is 0 or an error. */
+static __attribute__((noinline, cold)) int
+judge_no_packet(struct quic *q, struct quic_flight *flight, ngtcp2_ssize n, uint64_t now)
+{
+    if (n == 0 || n == NGTCP2_ERR_STREAM_DATA_BLOCKED) {
+        return QUIC_NO_WINDOW;
+    }
+    if (n == NGTCP2_ERR_STREAM_SHUT_WR || n == NGTCP2_ERR_STREAM_NOT_FOUND) {
+        /* STOP_SENDING came in between: on_stream_close tells the owner */
+        flight->offset = flight->bytes;
+        return QUIC_LOST;
+    }
+    end_by_library(q, (int)n, now);
+    return QUIC_DEAD;
+}
+
+/* The outbox did not send a packet of `n` bytes. */
+static __attribute__((noinline, cold)) int judge_unsent(struct quic *q, enum outbox_result r,
+                                                        ngtcp2_ssize n)
+{
+    if (r == OUTBOX_BIG) {
+        quic_lower_payload(q, (uint32_t)n - 1);
+    }
+    return r == OUTBOX_KEPT ? QUIC_KEPT : QUIC_LOST;
+}
+
 /* One packet. Returns QUIC_WRITTEN, KEPT, LOST, or why there was none. */
-static int write_packet(struct quic *q, struct quic_flight *flight, uint64_t now)
+static inline int write_packet(struct quic *q, struct quic_flight *flight, uint64_t now)
 {
     uint32_t cap = payload_cap(q);
     uint8_t *space = outbox_space(q->box, cap);
-    if (space == NULL) {
+    if (__builtin_expect(space == NULL, 0)) {
         return QUIC_NO_SPACE;
     }
     ngtcp2_vec rest = {(uint8_t *)(uintptr_t)flight->wire + flight->offset,
@@ -532,34 +561,16 @@ static int write_packet(struct quic *q, struct quic_flight *flight, uint64_t now
     ngtcp2_ssize n =
         ngtcp2_conn_writev_stream(q->conn, NULL, &pi, space, cap, &taken,
                                   NGTCP2_WRITE_STREAM_FLAG_FIN, flight->stream_id, &rest, 1, now);
-    if (n == 0 || n == NGTCP2_ERR_STREAM_DATA_BLOCKED) {
-        return QUIC_NO_WINDOW;
-    }
-    if (n == NGTCP2_ERR_STREAM_SHUT_WR || n == NGTCP2_ERR_STREAM_NOT_FOUND) {
-        /* STOP_SENDING came in between: on_stream_close tells the owner */
-        flight->offset = flight->bytes;
-        return QUIC_LOST;
-    }
-    if (n < 0) {
-        end_by_library(q, (int)n, now);
-        return QUIC_DEAD;
+    if (__builtin_expect(n <= 0, 0)) {
+        return judge_no_packet(q, flight, n, now);
     }
     if (taken > 0) {
         flight->offset += (uint32_t)taken;
         flight->packets++;
-        flight->early = q->connected_ns == 0;
+        flight->early |= q->early;
     }
-    switch (outbox_push(q->box, (uint32_t)n)) {
-    case OUTBOX_SENT:
-        return QUIC_WRITTEN;
-    case OUTBOX_KEPT:
-        return QUIC_KEPT;
-    case OUTBOX_BIG:
-        quic_lower_payload(q, (uint32_t)n - 1);
-        return QUIC_LOST;
-    default:
-        return QUIC_LOST;
-    }
+    enum outbox_result r = outbox_push(q->box, (uint32_t)n);
+    return __builtin_expect(r == OUTBOX_SENT, 1) ? QUIC_WRITTEN : judge_unsent(q, r, n);
 }
 
 int quic_write(struct quic *quic, struct quic_flight *flight, uint64_t now)
