@@ -147,15 +147,15 @@ static int send_wait(struct send_run *r, solsend_link *link, int udp, int writte
     while (solsend_now_ns() < end) {
         int rc = solsend_link_poll(link), n = solsend_link_drain(link, events, 16);
         for (int i = 0; i < n; i++) {
+            if (udp && written && events[i].kind == SOLSEND_EVENT_WRITTEN) {
+                return 0; /* said already, when the call returned */
+            }
             if (events[i].ticket != 0 && send_event(&events[i], udp)) {
                 return events[i].kind == SOLSEND_EVENT_ACKED ||
                                (udp && events[i].kind == SOLSEND_EVENT_WRITTEN)
                            ? 0
                            : send_failed(r, r->uri, events[i].code, NULL);
             }
-        }
-        if (udp && written) {
-            return 0;
         }
         if (rc < 0 && n <= 0) {
             return send_failed(r, r->uri, rc, NULL);

@@ -61,7 +61,7 @@ static void sender_bare_counts(struct sender *s, struct sender_counts *out)
     out->datagrams = (int64_t)datagrams;
     out->send_calls = (int64_t)calls;
     out->at_once = (int64_t)b->written;
-    out->receive_calls = out->control_datagrams = out->control_calls = -1;
+    out->receive_calls = out->tended_datagrams = out->tended_calls = out->tended_written = -1;
 }
 
 static void sender_bare_close(struct sender *s)

@@ -61,6 +61,14 @@ static void report_spread(struct spread *out, uint32_t n, size_t at)
     out->max = report_median_u64(n, at + offsetof(struct spread, max));
 }
 
+static void report_packets(struct packets *out, uint32_t n, size_t at)
+{
+    out->per_tx = report_median_double(n, at + offsetof(struct packets, per_tx));
+    out->calls_per_tx = report_median_double(n, at + offsetof(struct packets, calls_per_tx));
+    out->control_per_tx = report_median_double(n, at + offsetof(struct packets, control_per_tx));
+    out->at_once = report_median_double(n, at + offsetof(struct packets, at_once));
+}
+
 static void report_hop(solsend_summary *out, uint32_t n, size_t at)
 {
     out->count = report_median_u64(n, at + offsetof(solsend_summary, count));
@@ -122,11 +130,7 @@ uint32_t report_median(const struct report *r, const char *transport, struct run
     report_quantiles(&out->callback_ns, n, offsetof(struct run, callback_ns));
     report_spread(&out->intersend_ns, n, offsetof(struct run, intersend_ns));
     out->duration_s = report_median_double(n, offsetof(struct run, duration_s));
-    out->packets_per_tx = report_median_double(n, offsetof(struct run, packets_per_tx));
-    out->syscalls_per_tx = report_median_double(n, offsetof(struct run, syscalls_per_tx));
-    out->control_packets_per_tx =
-        report_median_double(n, offsetof(struct run, control_packets_per_tx));
-    out->receive_calls_per_tx = report_median_double(n, offsetof(struct run, receive_calls_per_tx));
+    report_packets(&out->packets, n, offsetof(struct run, packets));
     for (size_t hop = 0; hop < SOLSEND_HOP_COUNT; hop++) {
         report_hop(&out->hop[hop], n, offsetof(struct run, hop) + hop * sizeof(solsend_summary));
     }

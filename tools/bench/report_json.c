@@ -98,10 +98,11 @@ static void report_json_run(struct json *j, const struct report *report, const s
     report_json_spread(j, "intersend_ns", &r->intersend_ns);
     report_json_hops(j, r);
     json_known(j, "allocations_hot_thread", r->allocations);
-    json_double(j, "packets_per_tx", r->packets_per_tx);
-    json_double(j, "syscalls_per_tx", r->syscalls_per_tx);
-    json_double(j, "control_packets_per_tx", r->control_packets_per_tx);
-    json_double(j, "receive_calls_per_tx", r->receive_calls_per_tx);
+    json_double(j, "packets_per_tx", r->packets.per_tx);
+    json_double(j, "syscalls_per_tx", r->packets.calls_per_tx);
+    json_double(j, "control_packets_per_tx", r->packets.control_per_tx);
+    json_double(j, "receive_calls_per_tx", r->packets.receive_calls_per_tx);
+    json_double(j, "written_at_return", r->packets.at_once);
     report_json_contamination(j, r);
     json_close_object(j);
 }
@@ -130,8 +131,9 @@ static void report_json_worst(struct json *j, const struct report *r)
         allocations = run->allocations < 0 || allocations < 0 ? -1
                       : run->allocations > allocations        ? run->allocations
                                                               : allocations;
-        packets = isnan(run->packets_per_tx) ? NAN : fmax(packets, run->packets_per_tx);
-        syscalls = isnan(run->syscalls_per_tx) ? NAN : fmax(syscalls, run->syscalls_per_tx);
+        packets = isnan(run->packets.per_tx) ? NAN : fmax(packets, run->packets.per_tx);
+        syscalls =
+            isnan(run->packets.calls_per_tx) ? NAN : fmax(syscalls, run->packets.calls_per_tx);
     }
     json_known(j, "allocations_hot_thread", allocations);
     json_double(j, "packets_per_tx", packets);

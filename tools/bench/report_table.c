@@ -156,8 +156,8 @@ static void report_table_counts(FILE *out, const struct run *runs, const uint32_
         report_table_number(out, 9, r->accepted);
         report_table_number(out, 10, r->acked < 0 ? -1 : (int64_t)r->count - r->acked);
         report_table_number(out, 13, r->accepted < 0 ? -1 : (int64_t)r->count - r->accepted);
-        report_table_ratio(out, 11, r->packets_per_tx);
-        report_table_ratio(out, 12, r->syscalls_per_tx);
+        report_table_ratio(out, 11, r->packets.per_tx);
+        report_table_ratio(out, 12, r->packets.calls_per_tx);
         report_table_number(out, 8, r->allocations);
         putc('\n', out);
     }

@@ -124,28 +124,38 @@ static double run_share(int64_t part, int64_t count)
     return part < 0 || count <= 0 ? NAN : (double)part / (double)count;
 }
 
+void run_packets(struct packets *out, const struct sender_counts *before,
+                 const struct sender_counts *after, uint64_t count)
+{
+    int64_t n = (int64_t)count;
+    int64_t tended = run_delta(after->tended_datagrams, before->tended_datagrams);
+    int64_t tended_calls = run_delta(after->tended_calls, before->tended_calls);
+    int64_t tended_written = run_delta(after->tended_written, before->tended_written);
+    int64_t written = run_delta(after->written, before->written) - tended_written;
+    out->per_tx = out->calls_per_tx = NAN;
+    if (tended >= 0 && tended_calls >= 0 && tended_written >= 0) {
+        out->per_tx = run_share(run_delta(after->datagrams, before->datagrams) - tended, written);
+        out->calls_per_tx =
+            run_share(run_delta(after->send_calls, before->send_calls) - tended_calls, written);
+    }
+    /* a packet sent while tending that brought no transaction's end was for control */
+    out->control_per_tx = run_share(tended < tended_written ? 0 : tended - tended_written, n);
+    out->control_calls_per_tx =
+        run_share(tended_calls < tended_written ? 0 : tended_calls - tended_written, n);
+    out->receive_calls_per_tx =
+        run_share(run_delta(after->receive_calls, before->receive_calls), n);
+    out->at_once = run_share(run_delta(after->at_once, before->at_once), n);
+}
+
 /* `end` was read when the last send returned, `final` after the flush. */
 static void run_counts(struct run *out, const struct sender_counts *before,
                        const struct sender_counts *end, const struct sender_counts *final)
 {
-    int64_t at_once = run_delta(end->at_once, before->at_once);
-    int64_t control = run_delta(end->control_datagrams, before->control_datagrams);
-    int64_t control_calls = run_delta(end->control_calls, before->control_calls);
     out->written = run_delta(final->written, before->written);
     out->acked = run_delta(final->acked, before->acked);
     out->ended = run_delta(final->ended, before->ended);
     out->open = final->open;
-    if (control >= 0) {
-        out->packets_per_tx =
-            run_share(run_delta(end->datagrams, before->datagrams) - control, at_once);
-        out->syscalls_per_tx =
-            run_share(run_delta(end->send_calls, before->send_calls) - control_calls, at_once);
-    } else {
-        out->packets_per_tx = out->syscalls_per_tx = NAN;
-    }
-    out->control_packets_per_tx = run_share(control, (int64_t)out->count);
-    out->receive_calls_per_tx =
-        run_share(run_delta(end->receive_calls, before->receive_calls), (int64_t)out->count);
+    run_packets(&out->packets, before, end, out->count);
 }
 
 static void run_hops(struct run *out, struct sender *sender)

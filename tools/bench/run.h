@@ -18,6 +18,18 @@
 /* Inter-send histogram: this many bins over 0…2T, and one beyond. */
 #define RUN_BINS 201
 
+/* What a transaction takes; NAN: not known. */
+struct packets {
+    double per_tx, calls_per_tx; /* inside the send calls, a transaction written there */
+    double control_per_tx, control_calls_per_tx; /* beside them, a transaction of the run: ACKs… */
+    double receive_calls_per_tx;
+    double at_once; /* share of the transactions that were written at return */
+};
+
+/* Between two counts of one sender, over `count` transactions. */
+void run_packets(struct packets *out, const struct sender_counts *before,
+                 const struct sender_counts *after, uint64_t count);
+
 struct run_config {
     struct pace pace;
     const struct wires *wires; /* warm_up wires, then the measured ones */
@@ -47,10 +59,7 @@ struct run {
     struct spread intersend_ns;
     double duration_s;   /* first call to last return */
     int64_t allocations; /* on this thread during the loop; -1: not counted */
-    /* Of the send calls, a transaction that they wrote at once; NAN: not known. */
-    double packets_per_tx, syscalls_per_tx;
-    /* Beside them, a transaction of the run: ACKs and PINGs sent, system calls that receive. */
-    double control_packets_per_tx, receive_calls_per_tx;
+    struct packets packets;
     struct contamination contamination;
     solsend_summary hop[SOLSEND_HOP_COUNT]; /* count 0: not measured */
     uint64_t send_curve[RUN_CURVE_POINTS], intended_curve[RUN_CURVE_POINTS];

@@ -15,13 +15,13 @@ struct sender_counts {
     int64_t accepted; /* send calls that took the transaction */
     int64_t written;
     int64_t acked;
-    int64_t ended;             /* terminal without an ACK: expired, closed, stopped, cancelled */
-    int64_t open;              /* no terminal state yet */
-    int64_t at_once;           /* written before the send call returned */
-    int64_t datagrams;         /* sent, control packets included */
-    int64_t send_calls;        /* system calls that send */
-    int64_t control_datagrams; /* of those, sent while tending: ACKs, PINGs, what had waited */
-    int64_t control_calls;
+    int64_t ended;      /* terminal without an ACK: expired, closed, stopped, cancelled */
+    int64_t open;       /* no terminal state yet */
+    int64_t at_once;    /* written before the send call returned */
+    int64_t datagrams;  /* sent, control packets included */
+    int64_t send_calls; /* system calls that send */
+    /* Of those, while tending: ACKs, PINGs, and transactions that had waited. */
+    int64_t tended_datagrams, tended_calls, tended_written;
     int64_t receive_calls; /* system calls that receive */
 };
 

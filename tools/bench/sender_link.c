@@ -13,7 +13,7 @@ struct sender_link {
     solsend_link *link;
     solsend_send send;
     int end;
-    int64_t at_once, control_datagrams, control_calls;
+    int64_t at_once, tended_datagrams, tended_calls, tended_written;
     solsend_event events[SENDER_LINK_EVENTS];
 };
 
@@ -37,8 +37,9 @@ static int sender_link_poll(struct sender_link *l)
     solsend_link_stats_get(l->link, &before);
     rc = solsend_link_poll(l->link);
     solsend_link_stats_get(l->link, &after);
-    l->control_datagrams += (int64_t)(after.datagrams_sent - before.datagrams_sent);
-    l->control_calls += (int64_t)(after.send_calls - before.send_calls);
+    l->tended_datagrams += (int64_t)(after.datagrams_sent - before.datagrams_sent);
+    l->tended_calls += (int64_t)(after.send_calls - before.send_calls);
+    l->tended_written += (int64_t)(after.written - before.written);
     return rc;
 }
 
@@ -94,8 +95,9 @@ static void sender_link_counts(struct sender *s, struct sender_counts *out)
     out->ended = (int64_t)(stats.expired + stats.closed + stats.stopped + stats.cancelled);
     out->open = info.open;
     out->at_once = l->at_once;
-    out->control_datagrams = l->control_datagrams;
-    out->control_calls = l->control_calls;
+    out->tended_datagrams = l->tended_datagrams;
+    out->tended_calls = l->tended_calls;
+    out->tended_written = l->tended_written;
     out->datagrams = (int64_t)stats.datagrams_sent;
     out->send_calls = (int64_t)stats.send_calls;
     out->receive_calls = (int64_t)stats.receive_calls;
