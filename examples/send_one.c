@@ -16,6 +16,7 @@ int main(int argc, char **argv)
 {
     if (argc < 3)
         return fail("usage", SOLSEND_ERR_USAGE, "send_one KEYFILE quic://HOST:PORT [BLOCKHASH]");
+    uint64_t start = solsend_now_ns();
     const char *blockhash = argc > 3 ? argv[3] : "11111111111111111111111111111111";
     solsend_key *key;
     solsend_link *link;
@@ -50,7 +51,7 @@ int main(int argc, char **argv)
         poll(&(struct pollfd){.fd = solsend_link_fd(link), .events = POLLIN}, 1, 1);
         solsend_link_poll(link);
         while (!solsend_event_is_terminal(event.kind) && solsend_link_drain(link, &event, 1) == 1)
-            printf("%s after %.3f ms\n", solsend_event_name(event.kind), (double)event.value / 1e6);
+            printf("%8.3f ms  %s\n", (event.t_ns - start) / 1e6, solsend_event_name(event.kind));
     }
     solsend_link_close(link, 200);
     solsend_key_close(key);

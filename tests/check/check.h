@@ -19,4 +19,12 @@
         return 77;                                                                                 \
     } while (0)
 
+/* In a test: skips it and says why. */
+#define SKIP_TEST(...)                                                                             \
+    do {                                                                                           \
+        fprintf(stderr, "SKIP: " __VA_ARGS__);                                                     \
+        fprintf(stderr, "\n");                                                                     \
+        skip();                                                                                    \
+    } while (0)
+
 #endif

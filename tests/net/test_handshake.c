@@ -504,7 +504,7 @@ static void ipv6_works_as_ipv4_does(void **state)
 {
     struct bed bed;
     if (bed_open_at(&bed, "agave-4.3", NULL, "[::1]:0") != 0) {
-        skip(); /* this host has no IPv6 loopback */
+        SKIP_TEST("this host has no IPv6 loopback");
     }
     assert_non_null(strstr(bed.uri, "[::1]:"));
     bed_admit(&bed);
