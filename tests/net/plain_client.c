@@ -147,16 +147,6 @@ static int on_streams(ngtcp2_conn *quic, uint64_t limit, void *user)
     return 0;
 }
 
-static int on_stop(ngtcp2_conn *quic, int64_t stream, uint64_t code, void *user, void *stream_user)
-{
-    (void)quic;
-    (void)stream;
-    (void)code;
-    (void)stream_user;
-    ((struct plain *)user)->stops++;
-    return 0;
-}
-
 static int on_stream_close(ngtcp2_conn *quic, uint32_t flags, int64_t stream, uint64_t code,
                            void *user, void *stream_user)
 {
@@ -164,8 +154,12 @@ static int on_stream_close(ngtcp2_conn *quic, uint32_t flags, int64_t stream, ui
     (void)stream;
     (void)code;
     (void)stream_user;
-    if ((flags & NGTCP2_STREAM_CLOSE_FLAG_APP_ERROR_CODE_SET) == 0) {
-        ((struct plain *)user)->acked_streams++;
+    struct plain *p = user;
+    /* This client resets nothing by itself: an error code is the answer to STOP_SENDING. */
+    if ((flags & NGTCP2_STREAM_CLOSE_FLAG_APP_ERROR_CODE_SET) != 0) {
+        p->stops++;
+    } else {
+        p->acked_streams++;
     }
     return 0;
 }
@@ -198,7 +192,6 @@ static const ngtcp2_callbacks callbacks = {
     .rand = fill_random,
     .get_new_connection_id = new_cid,
     .update_key = on_update_key,
-    .stream_stop_sending = on_stop,
     .delete_crypto_aead_ctx = ngtcp2_crypto_delete_crypto_aead_ctx_cb,
     .delete_crypto_cipher_ctx = ngtcp2_crypto_delete_crypto_cipher_ctx_cb,
     .get_path_challenge_data = ngtcp2_crypto_get_path_challenge_data_cb,
@@ -498,6 +491,7 @@ int plain_write(struct plain *p, int64_t stream, const uint8_t *data, size_t byt
     uint8_t *copy = (uint8_t *)(block + 1);
     size_t done = 0;
     int fin_left = fin;
+    uint64_t end = clock_now() + 3 * CLOCK_NS_PER_S;
     *block = p->memory;
     p->memory = block;
     if (bytes > 0) {
@@ -507,8 +501,12 @@ int plain_write(struct plain *p, int64_t stream, const uint8_t *data, size_t byt
         ngtcp2_ssize taken = -1;
         ngtcp2_vec vec = {copy + done, bytes - done};
         ngtcp2_ssize n = write_packet(p, stream, &vec, fin, &taken);
-        if (n <= 0) {
+        if (n < 0 || clock_now() > end) {
             return -1;
+        }
+        if (n == 0) {
+            plain_run(p, 1); /* a window is shut */
+            continue;
         }
         done += taken > 0 ? (size_t)taken : 0;
         fin_left = fin_left && !(taken >= 0 && done == bytes);

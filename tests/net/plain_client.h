@@ -35,7 +35,7 @@ struct plain {
     uint8_t public_key[32];
     /* What happened. */
     int completed, confirmed, retries, version_negotiated, reset_seen, ended, end_rv;
-    int stops;        /* STOP_SENDING seen */
+    int stops;        /* streams that the peer stopped */
     uint64_t granted; /* the peer's stream limit */
     uint64_t acked_streams;
     uint64_t key_updates;
@@ -71,10 +71,10 @@ uint64_t plain_until_count(struct plain *p, const uint64_t *count, uint64_t valu
 /* Streams that may be opened now. */
 uint64_t plain_streams_left(const struct plain *p);
 
-/* One stream with all of it and FIN. Returns its id, or -1 when no credit or window is there. */
+/* One stream with all of it and FIN. Returns its id, or -1 when there is no credit. */
 int64_t plain_send(struct plain *p, const uint8_t *data, size_t bytes);
 
-/* A stream by hand. */
+/* A stream by hand. plain_write waits up to 3 s for a window. */
 int64_t plain_stream(struct plain *p);
 int plain_write(struct plain *p, int64_t stream, const uint8_t *data, size_t bytes, int fin);
 
