@@ -31,6 +31,10 @@ void link_notify(struct solsend_link *link, uint32_t kind, uint64_t value, uint6
     n->t_ns = now;
     n->value = value;
     link->notices |= 1u << (kind - SOLSEND_EVENT_LINK_CONNECTED);
+    if (kind == SOLSEND_EVENT_LINK_PARKED) {
+        /* drained in the order of kinds: an older CREDIT would seem to be the newer one */
+        link->notices &= ~(1u << (SOLSEND_EVENT_LINK_CREDIT - SOLSEND_EVENT_LINK_CONNECTED));
+    }
 }
 
 /* An entry leaves the states that the link counts. */
@@ -106,6 +110,16 @@ static inline void mark_written(struct solsend_link *link, uint32_t index, uint6
     }
 }
 
+/* Why the first of the waiting cannot leave; the others stand behind it. */
+static void note_block(struct solsend_link *link, int block)
+{
+    link->block = block;
+    if (block == QUIC_NO_CREDIT && !link->parked) {
+        link->parked = 1;
+        link_notify(link, SOLSEND_EVENT_LINK_PARKED, link->slab.wait_count, clock_now());
+    }
+}
+
 /* It stays among the waiting, for the first time because of `block`. */
 static void mark_waiting(struct solsend_link *link, uint32_t index, int block)
 {
@@ -114,10 +128,7 @@ static void mark_waiting(struct solsend_link *link, uint32_t index, int block)
         link->counts.waited[QUIC_NOT_UP - block]++;
     }
     e->waited = 1;
-    if (block == QUIC_NO_CREDIT && !link->parked) {
-        link->parked = 1;
-        link_notify(link, SOLSEND_EVENT_LINK_PARKED, link->slab.wait_count, clock_now());
-    }
+    note_block(link, block);
 }
 
 void link_on_acked(void *owner, struct quic_flight *flight, uint64_t now)
@@ -196,7 +207,7 @@ static void withdraw(struct solsend_link *link, uint32_t index, uint32_t kind, i
     slab_end(&link->slab, index, kind, code, now);
 }
 
-/* What an open transaction lacks at this moment. */
+/* What an open transaction lacked when it was last tried. */
 static int expiry_code(const struct solsend_link *link, const struct slab_entry *e)
 {
     if (e->state == SLAB_FLYING) {
@@ -205,11 +216,16 @@ static int expiry_code(const struct solsend_link *link, const struct slab_entry 
     if (e->state == SLAB_KEPT || outbox_is_blocked(&link->box)) {
         return SOLSEND_ERR_NO_BUFFER;
     }
-    if (link->quic == NULL || link->quic->connected_ns == 0) {
+    switch (link->block) {
+    case QUIC_NOT_UP:
         return SOLSEND_ERR_NO_ADMISSION;
+    case QUIC_NO_CREDIT:
+        return SOLSEND_ERR_NO_CREDIT;
+    case QUIC_NO_SPACE:
+        return SOLSEND_ERR_NO_BUFFER;
+    default:
+        return SOLSEND_ERR_NO_WINDOW;
     }
-    return e->flight.stream_id < 0 && quic_streams_left(link->quic) == 0 ? SOLSEND_ERR_NO_CREDIT
-                                                                         : SOLSEND_ERR_NO_WINDOW;
 }
 
 /* Called when the earliest deadline has come: one walk ends the late and finds the next. */
@@ -445,6 +461,9 @@ static inline int transmit(struct solsend_link *link, uint32_t index, uint64_t n
 /* The waiting go in their order until one is blocked. Returns why, or QUIC_WRITTEN. */
 static int send_waiting(struct solsend_link *link, uint64_t now)
 {
+    if (now >= link->next_deadline_ns) {
+        expire_late(link, now); /* the last poll may be long ago */
+    }
     while (link->slab.wait_head != SLOTS_NONE) {
         uint32_t index = link->slab.wait_head;
         if (link->quic->partial != NULL) {
@@ -462,6 +481,7 @@ static int send_waiting(struct solsend_link *link, uint64_t now)
         int rc = transmit(link, index, now);
         if (rc < 0) {
             slab_wait(&link->slab, index);
+            note_block(link, rc);
             return rc;
         }
     }
@@ -741,12 +761,15 @@ int solsend_link_poll(solsend_link *link)
         link->counts.poll_gaps++;
     }
     link->last_poll_ns = now;
-    if (outbox_is_blocked(&link->box)) {
-        flush_kept(link);
-    }
     int got = read_datagrams(link, POLL_DATAGRAMS_MAX);
     if (got > 0) {
         now = clock_now();
+    }
+    if (now >= link->next_deadline_ns) {
+        expire_late(link, now); /* after the ACKs, before anything is sent or repeated */
+    }
+    if (outbox_is_blocked(&link->box)) {
+        flush_kept(link);
     }
     if (link->quic != NULL) {
         judge_silence(link);
@@ -754,9 +777,6 @@ int solsend_link_poll(solsend_link *link)
         quic_tick(link->quic, now);
         report_path(link, now);
         check_black_hole(link, now);
-    }
-    if (now >= link->next_deadline_ns) {
-        expire_late(link, now);
     }
     if (link->slab.wait_head != SLOTS_NONE) {
         if (link->quic != NULL) {
@@ -766,7 +786,7 @@ int solsend_link_poll(solsend_link *link)
         }
     }
     if (link->quic != NULL && link->quic->owes) {
-        quic_tick(link->quic, now); /* resets of what has just expired */
+        quic_tick(link->quic, now); /* resets of what expired in between */
     }
     notice_death(link, now);
     if (link->stamp_every != 0) {

@@ -65,6 +65,7 @@ struct solsend_link {
     uint32_t since_stamp;
     int32_t end_code; /* 0 while it lives */
     uint32_t parked;
+    int32_t block;          /* enum quic_block: why the first of the waiting still waits */
     uint32_t payload_seen;  /* the payload cap that was last reported */
     uint32_t payload_trial; /* cap before a black hole was suspected; 0: no suspicion */
     uint64_t trial_ns;
