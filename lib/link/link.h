@@ -77,6 +77,7 @@ struct solsend_link {
     uint64_t keep_hot_ns;
     struct endpoint endpoint;
     struct host_arena arena;
+    struct pool pool;
     struct stamps stamps;
     solsend_log_sink log;
     solsend_key *ephemeral; /* ours when no identity was given */

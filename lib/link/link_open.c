@@ -104,22 +104,28 @@ static int check_steps(const struct solsend_link *link, const solsend_link_optio
     return 0;
 }
 
-static int open_memory(struct solsend_link *link, const solsend_link_options *o,
-                       solsend_detail *detail)
+/* One arena: histograms, slots, the outbox's buffer and, for QUIC, what ngtcp2 will need. */
+static int open_memory(struct solsend_link *link, const struct uri *uri,
+                       const solsend_link_options *o, solsend_detail *detail)
 {
-    uint64_t slab = slab_bytes(o->slots);
     uint64_t hops = (uint64_t)SOLSEND_HOP_COUNT * sizeof *link->hops;
+    uint64_t slab = slab_bytes(o->slots);
+    uint64_t pool = uri->scheme == URI_QUIC ? pool_bytes(o->slots) : 0;
+    uint64_t bytes = hops + slab + pool + OUTBOX_BYTES;
     uint32_t flags = HOST_ARENA_LOCK | (o->huge_pages ? HOST_ARENA_HUGE : 0);
-    uint32_t steps = 0;
-    int rc = host_arena_open(&link->arena, slab + hops + OUTBOX_BYTES, flags, link->steps,
-                             LINK_STEPS_MAX, &steps);
+    int rc =
+        host_arena_open(&link->arena, bytes, flags, link->steps, LINK_STEPS_MAX, &link->step_count);
     if (rc < 0) {
         return detail_set(detail, rc, SOLSEND_NO_OFFSET, "slots is %u: %llu bytes", o->slots,
-                          (unsigned long long)(slab + hops + OUTBOX_BYTES));
+                          (unsigned long long)bytes);
     }
-    link->step_count = steps;
-    link->hops = (struct solsend_histogram *)(void *)link->arena.base;
-    slab_open(&link->slab, o->slots, link->arena.base + hops);
+    uint8_t *p = link->arena.base;
+    link->hops = (struct solsend_histogram *)(void *)p;
+    p += hops;
+    slab_open(&link->slab, o->slots, p);
+    p += slab;
+    pool_open(&link->pool, p, pool);
+    link->box.buffer = p + pool;
     return 0;
 }
 
@@ -144,8 +150,7 @@ static int open_socket(struct solsend_link *link, const struct uri *uri,
     if (o->stamp_every != 0 && stamps_open(&link->stamps, link->endpoint.fd) == 0) {
         link->stamp_every = o->stamp_every;
     }
-    uint8_t *buffer = link->arena.base + link->arena.bytes - OUTBOX_BYTES;
-    outbox_open(&link->box, link->endpoint.fd, buffer, o->segment_bursts != 0);
+    outbox_open(&link->box, link->endpoint.fd, link->box.buffer, o->segment_bursts != 0);
     return 0;
 }
 
@@ -247,6 +252,7 @@ static int open_connection(struct solsend_link *link, const struct uri *uri,
         .idle_timeout_ns = o->idle_timeout_ms * CLOCK_NS_PER_MS,
         .keep_alive = o->keep_alive != 0,
         .strict_key = o->strict != 0,
+        .pool = &link->pool,
         .ticket_name = o->early_data ? name : NULL,
     };
     rc = quic_open(&link->quic, &config, &link->endpoint, &link->box, clock_now(), detail);
@@ -284,7 +290,7 @@ static void free_link(struct solsend_link *link)
 static int open_parts(struct solsend_link *link, const struct uri *uri,
                       const solsend_link_options *o, solsend_detail *detail)
 {
-    int rc = open_memory(link, o, detail);
+    int rc = open_memory(link, uri, o, detail);
     if (rc == 0) {
         rc = open_socket(link, uri, o, detail);
     }

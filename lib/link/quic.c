@@ -321,7 +321,7 @@ static int start(struct quic *q, const struct quic_config *config, const struct 
     q->path.remote.addr = (ngtcp2_sockaddr *)(uintptr_t)&endpoint->remote;
     q->path.remote.addrlen = endpoint_address_bytes(&endpoint->remote);
     int rc = ngtcp2_conn_client_new(&q->conn, &dcid, &scid, &q->path, NGTCP2_PROTO_VER_V1,
-                                    &callbacks, &settings, &params, NULL, q);
+                                    &callbacks, &settings, &params, &config->pool->mem, q);
     if (rc != 0) {
         return rc == NGTCP2_ERR_NOMEM ? SOLSEND_ERR_MEMORY : SOLSEND_ERR_INTERNAL;
     }

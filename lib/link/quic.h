@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "link/endpoint.h"
 #include "link/outbox.h"
+#include "link/pool.h"
 #include "link/tickets.h"
 #include "link/tls.h"
 
@@ -76,6 +77,7 @@ struct quic_config {
     uint64_t idle_timeout_ns;
     int keep_alive;
     int strict_key;
+    struct pool *pool;       /* ngtcp2's memory; outlives the connection */
     const char *ticket_name; /* null: no 0-RTT; else under what name tickets are kept */
 };
 
