@@ -110,10 +110,10 @@ enum {
     X(INTERNAL, -600, INTERNAL, "a defect in the library or in one below it")
 
 enum {
+    SOLSEND_OK = 0,
 #define SOLSEND_ERROR_ENUM(name, number, kind, text) SOLSEND_ERR_##name = number,
     SOLSEND_ERROR_LIST(SOLSEND_ERROR_ENUM)
 #undef SOLSEND_ERROR_ENUM
-    SOLSEND_OK = 0
 };
 
 /**

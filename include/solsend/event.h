@@ -31,10 +31,10 @@ enum {
     SOLSEND_EVENT_LINK_CONNECTED = 32, /* handshake done. value: ns since open */
     SOLSEND_EVENT_LINK_ADMITTED = 33,  /* the peer granted streams. value: streams granted */
     SOLSEND_EVENT_LINK_CLOSED = 34,    /* the link ended; code and peer_code say how */
-    SOLSEND_EVENT_LINK_PATH = 35,      /* the path carries less. value: new UDP payload cap, bytes */
-    SOLSEND_EVENT_LINK_PARKED = 36,    /* stream credit ran out. value: transactions waiting */
-    SOLSEND_EVENT_LINK_CREDIT = 37,    /* credit came back. value: streams left */
-    SOLSEND_EVENT_LINK_KEY = 38        /* the peer's key is not the expected one */
+    SOLSEND_EVENT_LINK_PATH = 35,   /* the path carries less. value: new UDP payload cap, bytes */
+    SOLSEND_EVENT_LINK_PARKED = 36, /* stream credit ran out. value: transactions waiting */
+    SOLSEND_EVENT_LINK_CREDIT = 37, /* credit came back. value: streams left */
+    SOLSEND_EVENT_LINK_KEY = 38     /* the peer's key is not the expected one */
 };
 
 /** One event. Frozen at 64 bytes. Times are ns of solsend_now_ns(). */

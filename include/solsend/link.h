@@ -103,12 +103,12 @@ SOLSEND_API int solsend_link_open(solsend_link **out, const char *uri,
 /** One transaction to send. Size-first. */
 typedef struct solsend_send {
     uint32_t size;
-    uint32_t wire_bytes; /* length of wire */
-    const uint8_t *wire; /* the signed transaction; copied before return */
-    uint64_t deadline_ns; /* after it, the bytes are neither sent nor repeated; default UINT64_MAX */
-    uint64_t user;       /* comes back in the events; default 0 */
-    uint32_t priority;   /* among those that wait: higher first, then newest; default 0 */
-    uint32_t quiet;      /* 1: no events unless it fails; its slot frees itself. Default 0 */
+    uint32_t wire_bytes;  /* length of wire */
+    const uint8_t *wire;  /* the signed transaction; copied before return */
+    uint64_t deadline_ns; /* after it, neither sent nor repeated; default UINT64_MAX */
+    uint64_t user;        /* comes back in the events; default 0 */
+    uint32_t priority;    /* among those that wait: higher first, then newest; default 0 */
+    uint32_t quiet;       /* 1: no events unless it fails; its slot frees itself. Default 0 */
 } solsend_send;
 
 /** Writes the defaults. Returns 0 or BAD_SIZE. */
@@ -192,26 +192,26 @@ enum {
 /** A link as it is now. Size-first; the library writes at most `size` bytes. */
 typedef struct solsend_link_info {
     uint32_t size;
-    uint32_t state;               /* SOLSEND_LINK_… */
-    int32_t end_code;             /* once ENDED: how; else 0 */
+    uint32_t state;   /* SOLSEND_LINK_… */
+    int32_t end_code; /* once ENDED: how; else 0 */
     uint32_t local_port;
-    uint64_t end_peer_code;       /* the peer's QUIC error or close code */
-    uint64_t connected_ns;        /* open to handshake done; 0: not yet */
-    uint64_t admitted_ns;         /* open to the first stream credit; 0: not yet */
-    uint64_t rtt_ns;              /* smoothed; 0: not measured */
+    uint64_t end_peer_code; /* the peer's QUIC error or close code */
+    uint64_t connected_ns;  /* open to handshake done; 0: not yet */
+    uint64_t admitted_ns;   /* open to the first stream credit; 0: not yet */
+    uint64_t rtt_ns;        /* smoothed; 0: not measured */
     uint64_t rtt_min_ns;
-    uint64_t streams_granted;     /* by the peer, in all */
+    uint64_t streams_granted; /* by the peer, in all */
     uint64_t streams_left;
-    uint64_t window_left_bytes;   /* congestion window less bytes in flight */
+    uint64_t window_left_bytes; /* congestion window less bytes in flight */
     uint64_t window_bytes;
-    uint32_t payload_bytes;       /* UDP payload cap in force */
-    uint32_t tx_bytes_max;        /* largest transaction the peer's streams take; 0: not known yet */
-    uint32_t idle_timeout_ms;     /* the smaller of both ends'; 0: not known yet */
-    uint32_t keep_alive_ms;       /* interval between PINGs when idle; 0: none */
-    uint32_t open;                /* transactions without a terminal state */
-    uint32_t waiting;             /* of those, not on the wire yet */
-    uint8_t peer_key[32];         /* from the peer's certificate; zero: not known */
-    uint8_t identity[32];         /* our public key; zero on UDP */
+    uint32_t payload_bytes;   /* UDP payload cap in force */
+    uint32_t tx_bytes_max;    /* largest transaction the peer's streams take; 0: not known yet */
+    uint32_t idle_timeout_ms; /* the smaller of both ends'; 0: not known yet */
+    uint32_t keep_alive_ms;   /* interval between PINGs when idle; 0: none */
+    uint32_t open;            /* transactions without a terminal state */
+    uint32_t waiting;         /* of those, not on the wire yet */
+    uint8_t peer_key[32];     /* from the peer's certificate; zero: not known */
+    uint8_t identity[32];     /* our public key; zero on UDP */
 } solsend_link_info;
 
 /** Fills `info`, whose `size` the caller has set. Returns 0, BAD_SIZE or FORKED. */
@@ -221,32 +221,32 @@ SOLSEND_API int solsend_link_info_get(const solsend_link *link, solsend_link_inf
 typedef struct solsend_link_stats {
     uint32_t size;
     uint32_t reserved;
-    uint64_t accepted;           /* send calls that returned 0 or 1 */
-    uint64_t refused;            /* send calls that failed */
-    uint64_t written;            /* transactions whose last byte the socket took */
+    uint64_t accepted; /* send calls that returned 0 or 1 */
+    uint64_t refused;  /* send calls that failed */
+    uint64_t written;  /* transactions whose last byte the socket took */
     uint64_t acked;
-    uint64_t expired;            /* all codes together */
-    uint64_t closed;             /* ended by the end of the link */
+    uint64_t expired; /* all codes together */
+    uint64_t closed;  /* ended by the end of the link */
     uint64_t stopped;
     uint64_t cancelled;
-    uint64_t fragmented;         /* transactions that needed more packets than their size asks for */
-    uint64_t waited_admission;   /* transactions that waited, by reason */
+    uint64_t fragmented;       /* transactions that needed more packets than their size asks for */
+    uint64_t waited_admission; /* transactions that waited, by reason */
     uint64_t waited_credit;
     uint64_t waited_window;
     uint64_t waited_socket;
     uint64_t datagrams_sent;
     uint64_t datagrams_received;
     uint64_t bytes_sent;
-    uint64_t send_calls;         /* send and sendmsg system calls */
-    uint64_t receive_calls;      /* recv system calls */
-    uint64_t segmented_sends;    /* GSO sends */
-    uint64_t segment_failures;   /* GSO sends the kernel refused (then sent one by one) */
-    uint64_t socket_full;        /* EAGAIN, ENOBUFS: packet kept and sent later */
-    uint64_t icmp_errors;        /* ECONNREFUSED, EHOSTUNREACH… reported by send: sent again */
-    uint64_t too_big;            /* EMSGSIZE */
-    uint64_t netfilter_drops;    /* EPERM */
-    uint64_t send_failures;      /* any other errno: counted as lost */
-    uint64_t retries_seen;       /* Retry packets */
+    uint64_t send_calls;       /* send and sendmsg system calls */
+    uint64_t receive_calls;    /* recv system calls */
+    uint64_t segmented_sends;  /* GSO sends */
+    uint64_t segment_failures; /* GSO sends the kernel refused (then sent one by one) */
+    uint64_t socket_full;      /* EAGAIN, ENOBUFS: packet kept and sent later */
+    uint64_t icmp_errors;      /* ECONNREFUSED, EHOSTUNREACH… reported by send: sent again */
+    uint64_t too_big;          /* EMSGSIZE */
+    uint64_t netfilter_drops;  /* EPERM */
+    uint64_t send_failures;    /* any other errno: counted as lost */
+    uint64_t retries_seen;     /* Retry packets */
     uint64_t key_updates;
     uint64_t key_mismatches;
     uint64_t warm_sends;
@@ -264,10 +264,10 @@ enum {
     SOLSEND_HOP_CALL = 0,    /* send called -> returned, written at once */
     SOLSEND_HOP_ENCODE = 1,  /* frame, AEAD, header protection; sampled with the kernel stamps */
     SOLSEND_HOP_SYSCALL = 2, /* send() entered -> returned; sampled with the kernel stamps */
-    SOLSEND_HOP_SCHED = 3,   /* send() entered -> handed to the queueing discipline (kernel stamp) */
-    SOLSEND_HOP_SND = 4,     /* send() entered -> handed to the device (kernel stamp) */
-    SOLSEND_HOP_CREDIT = 5,  /* waited for admission, credit, window or socket */
-    SOLSEND_HOP_ACK = 6,     /* written -> acknowledged */
+    SOLSEND_HOP_SCHED = 3,  /* send() entered -> handed to the queueing discipline (kernel stamp) */
+    SOLSEND_HOP_SND = 4,    /* send() entered -> handed to the device (kernel stamp) */
+    SOLSEND_HOP_CREDIT = 5, /* waited for admission, credit, window or socket */
+    SOLSEND_HOP_ACK = 6,    /* written -> acknowledged */
     SOLSEND_HOP_COUNT = 7
 };
 
@@ -283,7 +283,7 @@ SOLSEND_API int solsend_link_steps(const solsend_link *link, solsend_step *steps
 /** Copies one line on the link's state or end, zero-terminated. Returns its length. */
 SOLSEND_API int solsend_link_text(const solsend_link *link, char *out, uint32_t out_bytes);
 
-/* ---- warm-up ---------------------------------------------------------------------------------- */
+/* ---- warm-up --------------------------------------------------------------------------------- */
 
 /** Where a shadow's packets go. What each of them warms is measured by `solsend bench`. */
 enum {

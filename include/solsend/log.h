@@ -10,12 +10,7 @@
 extern "C" {
 #endif
 
-enum {
-    SOLSEND_LOG_ERROR = 0,
-    SOLSEND_LOG_WARN = 1,
-    SOLSEND_LOG_INFO = 2,
-    SOLSEND_LOG_DEBUG = 3
-};
+enum { SOLSEND_LOG_ERROR = 0, SOLSEND_LOG_WARN = 1, SOLSEND_LOG_INFO = 2, SOLSEND_LOG_DEBUG = 3 };
 
 /**
  * Receives one line. `text` is zero-terminated, without a newline, valid during the call only, and

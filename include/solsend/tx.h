@@ -20,12 +20,12 @@ extern "C" {
 /** A system transfer with a memo, to build with solsend_tx_transfer. Size-first. */
 typedef struct solsend_transfer {
     uint32_t size;
-    uint32_t memo_bytes;     /* length of memo; default 0: no memo instruction */
+    uint32_t memo_bytes;      /* length of memo; default 0: no memo instruction */
     const solsend_key *payer; /* pays, sends and signs; required */
-    const uint8_t *memo;     /* UTF-8; not copied, may be null when memo_bytes is 0 */
-    uint64_t lamports;       /* default 1 */
-    uint8_t to[32];          /* default: the payer's own address (all zero) */
-    uint8_t blockhash[32];   /* default all zero */
+    const uint8_t *memo;      /* UTF-8; not copied, may be null when memo_bytes is 0 */
+    uint64_t lamports;        /* default 1 */
+    uint8_t to[32];           /* default: the payer's own address (all zero) */
+    uint8_t blockhash[32];    /* default all zero */
 } solsend_transfer;
 
 /** Fills `transfer` with the defaults. Returns 0 or BAD_SIZE. */
