@@ -284,6 +284,7 @@ static void summary(const mock *m, FILE *out)
     summary_line(out, "discarded", c.discarded, "acknowledged, then thrown away");
     summary_line(out, "chunk timeouts", c.chunk_timeouts, "streams given up half read");
     summary_line(out, "throttle waits", c.throttle_waits, "windows in which a peer was read late");
+    summary_line(out, "socket drops", c.socket_drops, "by the kernel: the receive buffer was full");
     summary_line(out, "dropped on the way in", c.dropped_in, "by loss or size");
     summary_line(out, "dropped on the way out", c.dropped_out, "by loss or size");
 }

@@ -154,8 +154,12 @@ static int params_fill(ngtcp2_transport_params *params, struct connection *c,
         params->retry_scid = hello->header->dcid;
         params->retry_scid_present = 1;
     }
-    c->credit_managed = p->streams_initial == 0 || s->fault->grant != FAULT_GRANT_NORMAL;
+    c->credit_managed = p->streams_initial == 0 || s->fault->grant != FAULT_GRANT_NORMAL ||
+                        s->fault->streams_initial != FAULT_DEFAULT;
     params->initial_max_streams_uni = c->credit_managed ? 0 : p->streams_initial;
+    if (s->fault->streams_initial != FAULT_DEFAULT) {
+        params->initial_max_streams_uni = c->granted = s->fault->streams_initial;
+    }
     params->initial_max_stream_data_uni = stream_bytes;
     params->initial_max_data = p->data_initial;
     params->max_idle_timeout = s->fault->idle_ns == FAULT_DEFAULT ? p->idle_ns : s->fault->idle_ns;
@@ -419,6 +423,20 @@ static void ping_interval(struct connection *c)
     ngtcp2_conn_set_keep_alive_timeout(c->quic, c->server->fault->ping_every_ns);
 }
 
+/* Like quinn: as many address tokens as session tickets. */
+static void new_tokens(struct connection *c, uint64_t now_ns)
+{
+    const struct server *s = c->server;
+    uint8_t token[NGTCP2_CRYPTO_MAX_REGULAR_TOKENLEN];
+    for (int i = 0; i < s->profile->tickets; i++) {
+        ngtcp2_ssize n = ngtcp2_crypto_generate_regular_token(token, s->secret, sizeof s->secret,
+                                                              &c->peer.any, c->peer.bytes, now_ns);
+        if (n > 0) {
+            (void)ngtcp2_conn_submit_new_token(c->quic, token, (size_t)n);
+        }
+    }
+}
+
 static void completed(struct connection *c, uint64_t now_ns)
 {
     struct server *s = c->server;
@@ -429,6 +447,10 @@ static void completed(struct connection *c, uint64_t now_ns)
     c->completed_ns = now_ns;
     c->state = CONNECTION_OPEN;
     TALLY_ADD(s->tally, connections, 1);
+    packets_enter(c);
+    credentials_completed(c->tls, s->profile);
+    packets_leave();
+    new_tokens(c, now_ns);
     ping_interval(c);
     if (s->fault->max_data_every_ns != 0) {
         c->max_data_ns = now_ns + s->fault->max_data_every_ns;
@@ -659,12 +681,17 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static uint64_t idle_close_ns(const struct connection *c)
+/* When a fault closes the connection, or UINT64_MAX. */
+static uint64_t close_ns(const struct connection *c)
 {
     const struct fault *fault = c->server->fault;
-    return fault->close_when == FAULT_CLOSE_IDLE && c->completed_ns != 0
-               ? c->heard_ns + fault->close_arg
-               : UINT64_MAX;
+    if (c->completed_ns != 0 && fault->close_when == FAULT_CLOSE_IDLE) {
+        return c->heard_ns + fault->close_arg;
+    }
+    if (c->completed_ns != 0 && fault->close_when == FAULT_CLOSE_AFTER) {
+        return c->completed_ns + fault->close_arg;
+    }
+    return UINT64_MAX;
 }
 
 static void rearm(struct connection *c, uint64_t now_ns)
@@ -680,7 +707,7 @@ static void rearm(struct connection *c, uint64_t now_ns)
             due = shut_until; /* nothing may leave earlier, whatever ngtcp2 wishes */
         }
         due = earlier(due, reassembly_next(c));
-        due = earlier(due, idle_close_ns(c));
+        due = earlier(due, close_ns(c));
         due = c->completed_ns == 0 ? earlier(due, c->started_ns + profile->handshake_ns) : due;
         due = c->grant_ns != 0 ? earlier(due, c->grant_ns) : due;
         due = c->max_data_ns != 0 ? earlier(due, c->max_data_ns) : due;
@@ -714,7 +741,7 @@ void connection_expire(struct connection *c, uint64_t now_ns)
         connection_doom(c, 0, NULL);
         return;
     }
-    if (now_ns >= idle_close_ns(c)) {
+    if (now_ns >= close_ns(c)) {
         connection_doom(c, c->server->fault->close_code, NULL);
         return;
     }

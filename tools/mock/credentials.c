@@ -93,11 +93,22 @@ static int look_at_certificate(gnutls_session_t session)
             return GNUTLS_E_CERTIFICATE_ERROR;
         }
     }
+    return 0;
+}
+
+void credentials_completed(gnutls_session_t session, const struct profile *profile)
+{
+    struct credentials_peer *peer = peer_of(session);
+    unsigned int count = 0;
+    /* Those of the ticket, when the session is resumed. */
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &count);
     /* A chain or another kind of key: let in, but anonymous. */
     if (chain != NULL && count == 1) {
         peer->key_known = ed25519_key(&chain[0], peer->key);
     }
-    return 0;
+    if (profile->tickets > 0) {
+        (void)gnutls_session_ticket_send(session, (unsigned int)profile->tickets, 0);
+    }
 }
 
 /* A client that offers no ALPN at all gets no further than one that offers a wrong one. */
@@ -173,6 +184,28 @@ static int allocate(gnutls_certificate_credentials_t *out, const char *purpose, 
     return rc;
 }
 
+static int fresh(void *context, time_t expires, const gnutls_datum_t *key,
+                 const gnutls_datum_t *data)
+{
+    (void)context;
+    (void)expires;
+    (void)key;
+    (void)data;
+    return 0;
+}
+
+static int tickets_open(struct credentials *c)
+{
+    int rc = gnutls_session_ticket_key_generate(&c->ticket_key);
+    if (rc == 0) {
+        rc = gnutls_anti_replay_init(&c->anti_replay);
+    }
+    if (rc == 0) {
+        gnutls_anti_replay_set_add_function(c->anti_replay, fresh);
+    }
+    return rc;
+}
+
 int credentials_open(struct credentials *c, const struct profile *profile, uint64_t seed, char *why,
                      size_t why_bytes)
 {
@@ -189,6 +222,9 @@ int credentials_open(struct credentials *c, const struct profile *profile, uint6
     }
     if (rc == 0) {
         rc = gnutls_priority_init(&c->priority, profile->priority, &at);
+    }
+    if (rc == 0) {
+        rc = tickets_open(c);
     }
     if (rc != 0) {
         snprintf(why, why_bytes, "GnuTLS: %s%s%s", gnutls_strerror(rc), at == NULL ? "" : " at ",
@@ -210,6 +246,10 @@ void credentials_close(struct credentials *c)
     if (c->priority != NULL) {
         gnutls_priority_deinit(c->priority);
     }
+    if (c->anti_replay != NULL) {
+        gnutls_anti_replay_deinit(c->anti_replay);
+    }
+    gnutls_free(c->ticket_key.data);
     memset(c, 0, sizeof *c);
 }
 
@@ -223,7 +263,8 @@ gnutls_session_t credentials_session(const struct credentials *c, const struct p
     peer->policy = fault->certificate == FAULT_DEFAULT
                        ? profile->certificate
                        : (enum profile_certificate)fault->certificate;
-    if (gnutls_init(&session, GNUTLS_SERVER | GNUTLS_NO_AUTO_SEND_TICKET) != 0) {
+    unsigned int flags = GNUTLS_SERVER | GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_END_OF_EARLY_DATA;
+    if (gnutls_init(&session, flags | (fault->early_data ? GNUTLS_ENABLE_EARLY_DATA : 0)) != 0) {
         return NULL;
     }
     if (gnutls_priority_set(session, c->priority) != 0 ||
@@ -233,6 +274,13 @@ gnutls_session_t credentials_session(const struct credentials *c, const struct p
         ngtcp2_crypto_gnutls_configure_server_session(session) != 0) {
         gnutls_deinit(session);
         return NULL;
+    }
+    if (profile->tickets > 0) {
+        (void)gnutls_session_ticket_enable_server(session, &c->ticket_key);
+    }
+    if (fault->early_data) {
+        gnutls_anti_replay_enable(session, c->anti_replay);
+        (void)gnutls_record_set_max_early_data_size(session, UINT32_MAX); /* as RFC 9001 wants */
     }
     gnutls_session_set_ptr(session, peer);
     gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_CLIENT_HELLO, GNUTLS_HOOK_POST,

@@ -12,6 +12,8 @@ struct credentials {
     gnutls_certificate_credentials_t own;
     gnutls_certificate_credentials_t foreign; /* of a key that nobody was told about */
     gnutls_priority_t priority;
+    gnutls_datum_t ticket_key;
+    gnutls_anti_replay_t anti_replay; /* lets every early datum pass: it is a mock */
     uint8_t identity[32];
 };
 
@@ -33,6 +35,9 @@ void credentials_close(struct credentials *credentials);
 gnutls_session_t credentials_session(const struct credentials *credentials,
                                      const struct profile *profile, const struct fault *fault,
                                      struct credentials_peer *peer);
+
+/* To call when the handshake is complete: reads the key of a resumed session, sends tickets. */
+void credentials_completed(gnutls_session_t session, const struct profile *profile);
 
 /* The 249 bytes every validator and client shows, with this key in them. */
 #define CREDENTIALS_CERTIFICATE_BYTES 249u

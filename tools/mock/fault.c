@@ -103,6 +103,10 @@ static int close_moment(struct fault *fault, const char *moment)
         fault->close_when = FAULT_CLOSE_IDLE;
         return milliseconds(rest, &fault->close_arg);
     }
+    if ((rest = after(moment, "after:")) != NULL) {
+        fault->close_when = FAULT_CLOSE_AFTER;
+        return milliseconds(rest, &fault->close_arg);
+    }
     if ((rest = after(moment, "stream:")) != NULL) {
         fault->close_when = FAULT_CLOSE_STREAM;
         return count(rest, 1, 1e15, &fault->close_arg);
@@ -196,6 +200,7 @@ static const struct entry entries[] = {
     {"ack", SPECIAL, 0, 0, 0, read_ack},
     {"discard", FLAG, AT(discard), 0, 0, NULL},
     {"grant", SPECIAL, 0, 0, 0, read_grant},
+    {"initial_streams", NUMBER, AT(streams_initial), 0, STREAMS_MAX, NULL},
     {"grant_delay_ms", MILLISECONDS, AT(grant_delay_ns), 0, 0, NULL},
     {"throttle", SPECIAL, 0, 0, 0, read_throttle},
     {"close", SPECIAL, 0, 0, 0, read_close},
@@ -210,6 +215,7 @@ static const struct entry entries[] = {
     {"retry", FLAG, AT(retry), 0, 0, NULL},
     {"retry_ttl_ms", MILLISECONDS, AT(retry_ttl_ns), 0, 0, NULL},
     {"ordered", FLAG, AT(hello_ordered), 0, 0, NULL},
+    {"early_data", FLAG, AT(early_data), 0, 0, NULL},
     {"key_update", NUMBER, AT(key_update), 0, 1e15, NULL},
     {"drop_1rtt", FLAG, AT(drop_1rtt), 0, 0, NULL},
     {"stop_sending", NUMBER, AT(stop_sending), 0, 1e15, NULL},
@@ -237,6 +243,7 @@ void fault_init(struct fault *fault)
     fault->retry_ttl_ns = FAULT_DEFAULT;
     fault->hello_ordered = FAULT_DEFAULT;
     fault->gaps_refused = FAULT_DEFAULT;
+    fault->streams_initial = FAULT_DEFAULT;
     fault->conn_per_min = FAULT_DEFAULT;
     fault->max_unstaked = FAULT_DEFAULT;
     fault->max_staked = FAULT_DEFAULT;

@@ -18,6 +18,7 @@ enum {
     FAULT_CLOSE_HELLO,
     FAULT_CLOSE_HANDSHAKE,
     FAULT_CLOSE_IDLE,
+    FAULT_CLOSE_AFTER,
     FAULT_CLOSE_STREAM
 };
 
@@ -29,7 +30,7 @@ struct fault {
     /* Acknowledgements and credit. */
     uint64_t ack, ack_hold_ns;
     uint64_t discard;
-    uint64_t grant, grant_streams, grant_delay_ns;
+    uint64_t grant, grant_streams, grant_delay_ns, streams_initial;
     uint64_t throttle_off;
     /* Ends. */
     uint64_t close_when, close_code, close_arg; /* arg: streams or ns */
@@ -41,7 +42,7 @@ struct fault {
     uint64_t key_foreign;
     char alpn[32];
     uint64_t version_negotiation;
-    uint64_t certificate, retry, retry_ttl_ns, hello_ordered;
+    uint64_t certificate, retry, retry_ttl_ns, hello_ordered, early_data;
     /* Inside a connection. */
     uint64_t key_update; /* every so many packets; 0: never */
     uint64_t drop_1rtt;

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <linux/sock_diag.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -49,6 +49,7 @@ struct mock {
     pthread_t thread;
     int is_running;
     _Atomic int visitors;
+    _Atomic uint64_t socket_drops_forgotten;
     _Atomic int stopping;
     struct mmsghdr messages[BATCH];
     struct iovec vectors[BATCH];
@@ -467,9 +468,19 @@ void mock_stake(mock *m, const uint8_t public_key[32], uint64_t lamports)
     leave(m);
 }
 
+/* Since open. */
+static uint64_t socket_drops(const mock *m)
+{
+    uint32_t info[SK_MEMINFO_VARS] = {0};
+    socklen_t bytes = sizeof info;
+    (void)getsockopt(m->fd, SOL_SOCKET, SO_MEMINFO, info, &bytes);
+    return info[SK_MEMINFO_DROPS];
+}
+
 void mock_counts_get(const mock *m, mock_counts *out)
 {
     tally_counts(&m->tally, out);
+    out->socket_drops = socket_drops(m) - atomic_load(&m->socket_drops_forgotten);
 }
 
 uint64_t mock_wait_accepted(const mock *m, uint64_t count, uint32_t timeout_ms)
@@ -492,6 +503,7 @@ void mock_forget(mock *m)
 {
     enter(m);
     tally_forget(&m->tally);
+    atomic_store(&m->socket_drops_forgotten, socket_drops(m));
     leave(m);
 }
 
@@ -505,6 +517,15 @@ void mock_last_peer(const mock *m, char *out, size_t out_bytes)
     struct mock *inside = enter(m);
     sockname_format(&inside->newest_peer, out, out_bytes);
     leave(inside);
+}
+
+size_t mock_hello(const mock *m, uint8_t *out, size_t max)
+{
+    struct mock *inside = enter(m);
+    size_t bytes = inside->server.hello_bytes;
+    memcpy(out, inside->server.hello, bytes < max ? bytes : max);
+    leave(inside);
+    return bytes;
 }
 
 void mock_feed(mock *m, const uint8_t *data, size_t bytes)
@@ -528,7 +549,7 @@ void mock_report(const mock *m, FILE *out)
         .age_ns = clock_now() - inside->started_ns,
     };
     mock_uri(inside, uri, sizeof uri);
-    tally_counts(&inside->tally, &report.counts);
+    mock_counts_get(inside, &report.counts);
     report_write(&report, out);
     leave(inside);
 }

@@ -55,6 +55,7 @@ typedef struct mock_counts {
     uint64_t certificates_refused;
     uint64_t max_datagram; /* largest UDP payload received */
     uint64_t grants;       /* MAX_STREAMS raises */
+    uint64_t socket_drops; /* datagrams the kernel threw away: the receive buffer was full */
 } mock_counts;
 
 /* Binds. Returns 0, or -1 with one line in `why`. */
@@ -101,6 +102,12 @@ int mock_saw(const mock *m, const uint8_t signature[64]);
 
 /* The source address of the newest datagram, "127.0.0.1:4711". */
 void mock_last_peer(const mock *m, char *out, size_t out_bytes);
+
+/*
+ * Copies the newest connection attempt's ClientHello (a TLS handshake message with its header), at
+ * most `max` bytes. Returns its length; 0: none yet.
+ */
+size_t mock_hello(const mock *m, uint8_t *out, size_t max);
 
 /* Handles one datagram as if it had arrived from 127.0.0.1:9; for the fuzz target. Not started. */
 void mock_feed(mock *m, const uint8_t *data, size_t bytes);

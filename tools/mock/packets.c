@@ -27,6 +27,16 @@ static int by_profile(uint64_t fault, int profile)
     return fault == FAULT_DEFAULT ? profile : (int)fault;
 }
 
+/* Keeps the newest ClientHello for mock_hello. */
+static void keep_hello(struct server *s, const struct frame *f)
+{
+    if (f->offset + f->length > sizeof s->hello || f->offset > s->hello_bytes) {
+        return;
+    }
+    memcpy(s->hello + f->offset, f->data, f->length);
+    s->hello_bytes = f->offset + f->length;
+}
+
 /*
  * Firedancer has no reorder buffer for the ClientHello: a packet with a CRYPTO frame beyond what it
  * holds is dropped unacknowledged. (It keeps frames of that packet that came in order; here the
@@ -46,6 +56,7 @@ static int initial(struct connection *c, const uint8_t *payload, size_t bytes)
         disordered |= f.offset > held;
         if (f.offset <= held && f.offset + f.length > held) {
             held = f.offset + f.length;
+            keep_hello(c->server, &f);
         }
     }
     if (disordered) {

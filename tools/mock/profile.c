@@ -14,8 +14,8 @@
         .name = (profile_name), .quic = 1, .stream_bytes = (bytes), .tx_bytes_min = 1,             \
         .streams_initial = 0, .data_initial = 8u << 20, .idle_ns = 30 * S, .handshake_ns = 2 * S,  \
         .chunk_ns = 2 * S, .max_ack_delay_ms = 25, .ack_delay_exponent = 3, .admits = 1,           \
-        .throttles = 1, .reads_in_order = 1, .answers_unknown = 1, .issues_cids = 1, .lingers = 1, \
-        .certificate = PROFILE_CERTIFICATE_ANY,                                                    \
+        .throttles = 1, .reads_in_order = 1, .answers_unknown = 1, .tickets = 2, .issues_cids = 1, \
+        .lingers = 1, .certificate = PROFILE_CERTIFICATE_ANY,                                      \
         .priority = TLS13 ":-CIPHER-ALL:+AES-128-GCM:+AES-256-GCM:+CHACHA20-POLY1305",             \
     }
 

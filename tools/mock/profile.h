@@ -31,6 +31,7 @@ struct profile {
     int hello_ordered;           /* ClientHello CRYPTO frames must come in order */
     int gaps_refused;            /* a fragment beyond what is held is not acknowledged */
     int answers_unknown;         /* stateless reset for unknown connections, version negotiation */
+    int tickets;                 /* session tickets, and as many NEW_TOKEN tokens */
     int issues_cids;             /* spare connection IDs after the handshake */
     int port_may_change;         /* packets from the same IP with another port are taken */
     int lingers;                 /* repeats its CONNECTION_CLOSE for three PTO */

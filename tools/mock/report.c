@@ -46,6 +46,7 @@ static const struct count_name count_names[] = {
     COUNT(certificates_refused),
     COUNT(max_datagram),
     COUNT(grants),
+    COUNT(socket_drops),
 };
 
 _Static_assert(sizeof count_names / sizeof count_names[0] == sizeof(mock_counts) / sizeof(uint64_t),

@@ -10,6 +10,7 @@
 #define RESET_BYTES_MIN   (NGTCP2_MIN_STATELESS_RESET_RANDLEN + NGTCP2_STATELESS_RESET_TOKENLEN)
 #define RESET_BYTES_MAX   42u
 #define RESET_INTERVAL_NS 20000000u /* quinn: at most 50 stateless resets a second */
+#define TOKEN_LIFE_NS     (UINT64_C(14) * 86400 * 1000000000) /* 14 days */
 #define DRAFT_29          0xff00001du
 #define GREASE_VERSION    0x0a1a2a3au
 
@@ -143,12 +144,26 @@ static uint64_t retry_ttl(const struct server *s)
     return usual != 0 && s->fault->retry_ttl_ns != FAULT_DEFAULT ? s->fault->retry_ttl_ns : usual;
 }
 
+/* A token of an earlier connection proves the address too; one of somebody else's says nothing. */
+static void known_token(const struct server *s, const struct sockname *from,
+                        const ngtcp2_pkt_hd *hd, struct connection_hello *hello, uint64_t now_ns)
+{
+    if (hd->tokenlen > 0 && hd->token[0] == NGTCP2_CRYPTO_TOKEN_MAGIC_REGULAR &&
+        ngtcp2_crypto_verify_regular_token(hd->token, hd->tokenlen, s->secret, sizeof s->secret,
+                                           &from->any, from->bytes, TOKEN_LIFE_NS, now_ns) == 0) {
+        hello->token = hd->token;
+        hello->token_bytes = hd->tokenlen;
+        hello->token_type = NGTCP2_TOKEN_TYPE_NEW_TOKEN;
+    }
+}
+
 /* Returns 1 when the client has proven its address, 0 when a Retry went out or nothing will. */
 static int address_proven(struct server *s, const struct sockname *from, const ngtcp2_pkt_hd *hd,
                           struct connection_hello *hello, uint64_t now_ns)
 {
     uint64_t ttl = retry_ttl(s);
     if (ttl == 0) {
+        known_token(s, from, hd, hello, now_ns);
         return 1;
     }
     if (hd->tokenlen == 0) {

@@ -20,6 +20,7 @@
 #define SERVER_CID_BYTES   8u
 #define SERVER_BLOCK_BYTES 4096u /* the largest stream of any profile */
 #define SERVER_ENDED_ROWS  256u
+#define SERVER_HELLO_BYTES 4096u
 
 struct connection;
 
@@ -56,6 +57,8 @@ struct server {
     uint32_t live_count;
     struct server_block *blocks;
     uint64_t reset_not_before_ns;
+    uint8_t hello[SERVER_HELLO_BYTES]; /* the newest ClientHello */
+    size_t hello_bytes;
     struct server_row *ended; /* a ring */
     uint64_t ended_count;
     void (*send)(void *context, const struct sockname *to, const uint8_t *data, size_t bytes);
