@@ -32,6 +32,7 @@ struct suite {
     char programs[400];                 /* the directory of this program */
     struct wires small, large;          /* 250 and 1232 bytes */
     struct pace_stamps stamps;          /* SUITE_WIRES long */
+    double send_ns[2][3]; /* medians of 250 and 1232 bytes: ours, bare, raw; see row_send */
     struct suite_row rows[SUITE_ROWS_MAX];
     uint32_t row_count;
     uint32_t failures; /* of correctness: something lost, refused or allocated */
