@@ -93,12 +93,60 @@ static int encrypt(uint8_t *dest, const ngtcp2_crypto_aead *aead,
                                     aad, aadlen);
 }
 
+static int on_ticket(gnutls_session_t session, unsigned int type, unsigned int when,
+                     unsigned int incoming, const gnutls_datum_t *message)
+{
+    ngtcp2_crypto_conn_ref *ref = gnutls_session_get_ptr(session);
+    struct plain *p = ref->user_data;
+    gnutls_datum_t data;
+    (void)type;
+    (void)when;
+    (void)incoming;
+    (void)message;
+    if (gnutls_session_get_data2(session, &data) != 0) {
+        return 0;
+    }
+    ngtcp2_ssize n = ngtcp2_conn_encode_0rtt_transport_params(p->quic, p->ticket.params,
+                                                              sizeof p->ticket.params);
+    if (n > 0 && data.size <= sizeof p->ticket.session) {
+        memcpy(p->ticket.session, data.data, data.size);
+        p->ticket.session_bytes = data.size;
+        p->ticket.params_bytes = (size_t)n;
+    }
+    gnutls_free(data.data);
+    return 0;
+}
+
+/* Everything that makes 0-RTT possible; quietly does without when the ticket does not allow it. */
+static void resume(struct plain *p)
+{
+    const struct plain_ticket *t = p->options.ticket;
+    gnutls_handshake_set_hook_function(p->tls, GNUTLS_HANDSHAKE_NEW_SESSION_TICKET,
+                                       GNUTLS_HOOK_POST, on_ticket);
+    if (t != NULL) {
+        (void)gnutls_session_set_data(p->tls, t->session, t->session_bytes);
+        (void)ngtcp2_conn_decode_and_set_0rtt_transport_params(p->quic, t->params, t->params_bytes);
+    }
+}
+
+static int on_early_refused(ngtcp2_conn *quic, void *user)
+{
+    (void)quic;
+    ((struct plain *)user)->early_refused = 1;
+    return 0;
+}
+
 static int on_completed(ngtcp2_conn *quic, void *user)
 {
     struct plain *p = user;
     unsigned int count = 0;
     const gnutls_datum_t *chain = gnutls_certificate_get_peers(p->tls, &count);
     p->completed = 1;
+    p->resumed = gnutls_session_is_resumed(p->tls);
+    if (p->options.ticket != NULL &&
+        (gnutls_session_get_flags(p->tls) & GNUTLS_SFLAGS_EARLY_DATA) == 0) {
+        (void)ngtcp2_conn_tls_early_data_rejected(quic);
+    }
     p->peer = *ngtcp2_conn_get_remote_transport_params(quic);
     p->granted = p->peer.initial_max_streams_uni;
     if (count == 1 && chain[0].size == CREDENTIALS_CERTIFICATE_BYTES) {
@@ -196,6 +244,7 @@ static const ngtcp2_callbacks callbacks = {
     .delete_crypto_cipher_ctx = ngtcp2_crypto_delete_crypto_cipher_ctx_cb,
     .get_path_challenge_data = ngtcp2_crypto_get_path_challenge_data_cb,
     .version_negotiation = ngtcp2_crypto_version_negotiation_cb,
+    .tls_early_data_rejected = on_early_refused,
 };
 
 /* ---- opening ----------------------------------------------------------------------------------
@@ -235,7 +284,8 @@ static int tls_open(struct plain *p)
         memcpy(alpn, p->options.alpn, strlen(p->options.alpn) + 1);
     }
     gnutls_datum_t protocol = {(unsigned char *)alpn, (unsigned int)strlen(alpn)};
-    if (gnutls_init(&p->tls, GNUTLS_CLIENT | GNUTLS_FORCE_CLIENT_CERT) != 0 ||
+    if (gnutls_init(&p->tls, GNUTLS_CLIENT | GNUTLS_FORCE_CLIENT_CERT | GNUTLS_ENABLE_EARLY_DATA |
+                                 GNUTLS_NO_END_OF_EARLY_DATA) != 0 ||
         gnutls_priority_set_direct(p->tls, PRIORITY, NULL) != 0 ||
         gnutls_certificate_allocate_credentials(&p->credentials) != 0 ||
         (!p->options.no_certificate && certificate_set(p) != 0) ||
@@ -300,6 +350,7 @@ int plain_open(struct plain *p, uint16_t port, const struct plain_options *optio
         return -1;
     }
     ngtcp2_conn_set_tls_native_handle(p->quic, p->tls);
+    resume(p);
     flush(p);
     return 0;
 }

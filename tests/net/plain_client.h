@@ -11,6 +11,12 @@
 #include <ngtcp2/ngtcp2_crypto.h>
 #include <stdint.h>
 
+/* What a later connection needs for 0-RTT. */
+struct plain_ticket {
+    uint8_t session[4096], params[256];
+    size_t session_bytes, params_bytes; /* 0: none came */
+};
+
 struct plain_options {
     const char *bind;   /* source address; null: the kernel's */
     const char *alpn;   /* null: solana-tpu; "": none at all */
@@ -18,10 +24,11 @@ struct plain_options {
     uint32_t der_bytes;
     uint8_t seed; /* 32 of them are the identity's secret */
     int no_certificate;
-    int chain;               /* sends its certificate twice */
-    int split_hello;         /* the ClientHello's second half before its first */
-    uint32_t retry_pause_ms; /* thinks so long about a Retry */
-    uint32_t payload;        /* UDP payload; 0: 1472 */
+    int chain;                         /* sends its certificate twice */
+    int split_hello;                   /* the ClientHello's second half before its first */
+    uint32_t retry_pause_ms;           /* thinks so long about a Retry */
+    const struct plain_ticket *ticket; /* resumes with it, and sends early */
+    uint32_t payload;                  /* UDP payload; 0: 1472 */
 };
 
 struct plain {
@@ -35,6 +42,8 @@ struct plain {
     uint8_t public_key[32];
     /* What happened. */
     int completed, confirmed, retries, version_negotiated, reset_seen, ended, end_rv;
+    int resumed, early_refused;
+    struct plain_ticket ticket;
     int stops;        /* streams that the peer stopped */
     uint64_t granted; /* the peer's stream limit */
     uint64_t acked_streams;

@@ -235,9 +235,13 @@ static void it_closes_when_told_to(void **state)
         const char *fault;
         int application, admitted;
         uint64_t code;
-    } cases[] = {{"close=77@handshake", 1, 0, 77}, {"close=2@handshake", 1, 0, 2},
-                 {"close=4@hello", 0, 0, 0x0c},    {"close=1@idle:80", 1, 1, 1},
-                 {"close=3@stream:3", 1, 1, 3},    {"refuse=1", 0, 0, 2}};
+    } cases[] = {{"close=77@handshake", 1, 0, 77},
+                 {"close=2@handshake", 1, 0, 2},
+                 {"close=4@hello", 0, 0, 0x0c},
+                 {"close=1@idle:80", 1, 1, 1},
+                 {"close=3@stream:3", 1, 1, 3},
+                 {"close=9@after:80", 1, 1, 9},
+                 {"refuse=1", 0, 0, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct plain p;
         mock *m = leader(cases[i].fault);
@@ -353,6 +357,78 @@ static void it_can_speak_another_version(void **state)
     plain_until(&p, &p.version_negotiated, 1, 2000);
     assert_true(p.version_negotiated);
     assert_int_equal(p.end_rv, NGTCP2_ERR_RECV_VERSION_NEGOTIATION);
+    plain_close(&p);
+    mock_close(m);
+}
+
+static void early_data_is_taken_or_refused(void **state)
+{
+    (void)state;
+    struct plain first, second, third;
+    uint8_t tx[200];
+    mock *m = leader("early_data=1,initial_streams=16");
+    plain_admit(&first, m, NULL);
+    assert_int_equal(first.peer.initial_max_streams_uni, 16);
+    plain_until_count(&first, &first.granted, 128, 1000);
+    assert_int_equal(first.granted, 128);
+    assert_true(first.ticket.session_bytes > 0);
+    assert_false(first.resumed);
+    const struct plain_options o = {.ticket = &first.ticket};
+    assert_int_equal(plain_open(&second, mock_port(m), &o), 0);
+    plain_transaction(tx, sizeof tx, 1);
+    assert_false(second.completed);
+    assert_true(plain_send(&second, tx, sizeof tx) >= 0); /* before any answer */
+    plain_until_count(&second, &second.acked_streams, 1, 2000);
+    assert_true(second.resumed);
+    assert_false(second.early_refused);
+    assert_int_equal(mock_wait_accepted(m, 1, 1000), 1);
+    plain_fault(m, "early_data=0");
+    const struct plain_options again = {.ticket = &second.ticket};
+    assert_int_equal(plain_open(&third, mock_port(m), &again), 0);
+    plain_transaction(tx, sizeof tx, 2);
+    assert_true(plain_send(&third, tx, sizeof tx) >= 0);
+    plain_until_count(&third, &third.granted, 128, 2000);
+    assert_true(third.early_refused);
+    assert_int_equal(plain_counts(m).accepted, 1);
+    plain_burst(&third, 2, 1, 200);
+    assert_int_equal(mock_wait_accepted(m, 2, 1000), 2);
+    plain_close(&first);
+    plain_close(&second);
+    plain_close(&third);
+    mock_close(m);
+}
+
+static void a_resumed_session_keeps_its_key(void **state)
+{
+    (void)state;
+    struct plain first, second;
+    mock *m = leader("");
+    plain_admit(&first, m, NULL);
+    plain_run(&first, 30);
+    assert_true(first.ticket.session_bytes > 0);
+    mock_stake(m, first.public_key, 1000);
+    const struct plain_options o = {.ticket = &first.ticket};
+    plain_admit(&second, m, &o);
+    assert_true(second.resumed);
+    assert_int_equal(second.granted, 512);
+    plain_close(&first);
+    plain_close(&second);
+    mock_close(m);
+}
+
+static void the_hello_is_kept(void **state)
+{
+    (void)state;
+    struct plain p;
+    uint8_t hello[4096];
+    mock *m = plain_leader("firedancer", NULL, NULL, NULL);
+    assert_int_equal(mock_hello(m, hello, sizeof hello), 0);
+    plain_admit(&p, m, NULL);
+    size_t bytes = mock_hello(m, hello, sizeof hello);
+    assert_in_range(bytes, 100, 1200);
+    assert_int_equal(hello[0], 1);                              /* ClientHello */
+    assert_int_equal(hello[2] << 8 | hello[3], (int)bytes - 4); /* all of it */
+    assert_int_equal(hello[1], 0);
     plain_close(&p);
     mock_close(m);
 }
@@ -777,6 +853,9 @@ int main(void)
         cmocka_unit_test(a_foreign_key_is_shown_and_proven),
         cmocka_unit_test(another_alpn_is_another_protocol),
         cmocka_unit_test(it_can_speak_another_version),
+        cmocka_unit_test(early_data_is_taken_or_refused),
+        cmocka_unit_test(a_resumed_session_keeps_its_key),
+        cmocka_unit_test(the_hello_is_kept),
         cmocka_unit_test(agave_can_retry_and_need_no_certificate),
         cmocka_unit_test(keys_are_updated_early_and_often),
         cmocka_unit_test(one_rtt_packets_can_vanish_after_the_handshake),
