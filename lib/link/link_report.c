@@ -110,7 +110,7 @@ int solsend_link_stats_get(const solsend_link *link, solsend_link_stats *stats)
     };
     if (link->quic != NULL) {
         out.retries_seen = link->quic->retries;
-        out.key_updates = link->quic->key_updates;
+        out.key_updates = link->quic->keys_made != 0 ? link->quic->keys_made - 1 : 0;
         out.key_mismatches = link->quic->key_mismatch;
     }
     return options_write(stats, size, &out, sizeof out);

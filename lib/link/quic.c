@@ -87,7 +87,7 @@ static int on_update_key(ngtcp2_conn *conn, uint8_t *rx_secret, uint8_t *tx_secr
                          size_t secret_bytes, void *user)
 {
     struct quic *q = user;
-    q->key_updates++;
+    q->keys_made++;
     return ngtcp2_crypto_update_key_cb(conn, rx_secret, tx_secret, rx_context, rx_iv, tx_context,
                                        tx_iv, current_rx_secret, current_tx_secret, secret_bytes,
                                        user);

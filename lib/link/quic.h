@@ -106,7 +106,7 @@ struct quic {
     uint32_t payload;  /* cap in force */
     uint32_t confirmed;
     uint32_t retries;
-    uint32_t key_updates;
+    uint32_t keys_made; /* ngtcp2 makes the next keys ahead: the first are not an update yet */
     uint32_t key_mismatch;
     uint32_t datagrams_received;
     uint32_t owes;    /* something was read or changed since the last quic_write_control */
