@@ -2,6 +2,7 @@
  */
 #include "check.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -193,6 +194,60 @@ static void a_bench_accounts_for_every_send_in_its_json(void **state)
     assert_int_equal(strncmp(member(floor_text, "transport"), "\"raw\"", 5), 0);
 }
 
+/* Starts `solsend mock` and returns its process; `uri` gets what it says it listens on. */
+static pid_t start_mock(char *uri, size_t uri_bytes)
+{
+    int ends[2];
+    pid_t child;
+    FILE *f;
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        execl(program, program, "mock", "--listen", "127.0.0.1:0", "--quiet", "--duration", "30",
+              "--fault", "throttle=off", (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    f = fdopen(ends[0], "r");
+    assert_non_null(f);
+    assert_non_null(fgets(uri, (int)uri_bytes, f));
+    uri[strcspn(uri, " \n")] = 0;
+    fclose(f);
+    return child;
+}
+
+static void a_mock_of_another_process_acknowledges_and_leaves_arrivals_unknown(void **state)
+{
+    char uri[200], line[300];
+    pid_t mock = start_mock(uri, sizeof uri);
+    int status;
+    (void)state;
+    assert_int_equal(strncmp(uri, "quic://127.0.0.1:", 17), 0);
+    snprintf(line, sizeof line, "send %s", uri);
+    status = run(line);
+    if (status == 0) {
+        assert_non_null(strstr(out, "admitted"));
+        assert_non_null(strstr(out, "acked"));
+        snprintf(line, sizeof line,
+                 "bench --transport quic --count 300 --rounds 1 --rate 2000 --json - --peer %s",
+                 uri);
+        status = run(line);
+    }
+    kill(mock, SIGTERM);
+    waitpid(mock, NULL, 0);
+    if (status != 0) {
+        fail_msg("solsend %s: status %d: %s", line, status, err);
+    }
+    assert_null(json_check(out));
+    assert_int_equal(atoi(member(out, "acked")), 300);
+    assert_int_equal(strncmp(member(out, "accepted"), "null", 4), 0);
+    assert_int_equal(strncmp(member(out, "one_way_ns"), "null", 4), 0);
+}
+
 static void the_table_fits_one_screen_and_the_plot_is_an_svg(void **state)
 {
     char line[200], path[64];
@@ -229,6 +284,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_command_explains_itself),
         cmocka_unit_test(a_failure_is_status_1_and_says_why),
         cmocka_unit_test(a_bench_accounts_for_every_send_in_its_json),
+        cmocka_unit_test(a_mock_of_another_process_acknowledges_and_leaves_arrivals_unknown),
         cmocka_unit_test(the_table_fits_one_screen_and_the_plot_is_an_svg),
     };
     if (argc != 2) {
