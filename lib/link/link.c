@@ -37,9 +37,12 @@ void link_notify(struct solsend_link *link, uint32_t kind, uint64_t value, uint6
     }
 }
 
-/* An entry leaves the states that the link counts. */
+/* An entry leaves the states that the link counts; what is kept of it is not sent any more. */
 static void leave_state(struct solsend_link *link, struct slab_entry *e, uint32_t index)
 {
+    if (link->box.used != 0) {
+        outbox_forget(&link->box, e);
+    }
     if (e->state == SLAB_WAITING) {
         slab_unwait(&link->slab, index);
     } else if (e->state == SLAB_KEPT) {
@@ -196,10 +199,6 @@ static void withdraw(struct solsend_link *link, uint32_t index, uint32_t kind, i
 {
     struct slab_entry *e = slab_entry(&link->slab, index);
     leave_state(link, e, index);
-    if (e->state == SLAB_KEPT && link->kept == 0) {
-        /* nothing in the outbox is wanted any more; to QUIC it is a lost packet */
-        outbox_drop(&link->box);
-    }
     if (link->quic != NULL) {
         quic_abandon(link->quic, &e->flight);
     }
@@ -396,29 +395,27 @@ static void end_datagram(struct solsend_link *link, uint32_t index, enum outbox_
     slab_end(&link->slab, index, SOLSEND_EVENT_CLOSED, code, now);
 }
 
-/* The outbox took packets again: what was kept in it is now written, or repeated by QUIC. */
-static void flush_kept(struct solsend_link *link)
+void link_on_settled(void *user, const void *owner, enum outbox_result result, uint32_t bytes)
 {
-    enum outbox_result r = outbox_flush(&link->box);
-    if (r == OUTBOX_KEPT || link->kept == 0) {
-        return;
+    struct solsend_link *link = user;
+    struct slab_entry *e = (struct slab_entry *)(uintptr_t)owner;
+    uint32_t index = slab_index(&link->slab, e);
+    if (result == OUTBOX_BIG && link->quic != NULL) {
+        quic_lower_payload(link->quic, bytes - 1);
     }
-    uint64_t now = clock_now();
-    for (uint32_t i = link->slab.open_head; i != SLOTS_NONE && link->kept > 0;) {
-        struct slab_entry *e = slab_entry(&link->slab, i);
-        uint32_t following = e->open_next;
-        if (e->state == SLAB_KEPT) {
-            link->kept--;
-            if (r == OUTBOX_SENT) {
-                mark_written(link, i, now);
-            } else {
-                set_flying(link, e);
-            }
-            if (link->quic == NULL) {
-                end_datagram(link, i, r, now);
-            }
-        }
-        i = following;
+    if (e->state != SLAB_KEPT ||
+        (result == OUTBOX_SENT && e->flight.packets > 1 && outbox_holds(&link->box, owner))) {
+        return; /* a part of it; the rest is not written yet */
+    }
+    uint64_t now = link->box.settled_ns;
+    link->kept--;
+    if (result == OUTBOX_SENT) {
+        mark_written(link, index, now);
+    } else {
+        set_flying(link, e);
+    }
+    if (link->quic == NULL) {
+        end_datagram(link, index, result, now);
     }
 }
 
@@ -567,6 +564,7 @@ static int send_udp(struct solsend_link *link, uint32_t index, uint64_t now)
     memcpy(space, e->flight.wire, e->flight.bytes);
     enum outbox_result r = outbox_push(&link->box, e->flight.bytes);
     if (r == OUTBOX_KEPT) {
+        outbox_claim(&link->box, e);
         mark_kept(link, e);
         return 0;
     }
@@ -634,7 +632,7 @@ int solsend_link_send(solsend_link *link, const solsend_send *send, uint64_t *ti
     }
     choose_sample(link);
     if (outbox_is_blocked(&link->box)) {
-        flush_kept(link);
+        outbox_flush(&link->box);
     }
     rc = link->quic != NULL ? send_quic(link, index, now) : send_udp(link, index, now);
     if (link->stamp_every != 0) {
@@ -672,13 +670,13 @@ int solsend_link_send_burst(solsend_link *link, const solsend_send *sends, uint3
         return SOLSEND_ERR_USAGE;
     }
     if (outbox_is_blocked(&link->box)) {
-        flush_kept(link);
+        outbox_flush(&link->box);
     }
     uint64_t now = clock_now();
     outbox_gather(&link->box);
     for (uint32_t i = 0; i < count; i++) {
         if (link->box.gathering && !outbox_has_room(&link->box)) {
-            flush_kept(link);
+            outbox_flush(&link->box);
             outbox_gather(&link->box);
         }
         int rc = check_send(link, &sends[i], now);
@@ -701,7 +699,7 @@ int solsend_link_send_burst(solsend_link *link, const solsend_send *sends, uint3
         }
     }
     if (link->box.gathering) {
-        flush_kept(link);
+        outbox_flush(&link->box);
     }
     for (uint32_t i = 0; i < count; i++) {
         if (indexes[i] != SLOTS_NONE) {
@@ -769,7 +767,7 @@ int solsend_link_poll(solsend_link *link)
         expire_late(link, now); /* after the ACKs, before anything is sent or repeated */
     }
     if (outbox_is_blocked(&link->box)) {
-        flush_kept(link);
+        outbox_flush(&link->box);
     }
     if (link->quic != NULL) {
         judge_silence(link);

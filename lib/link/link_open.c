@@ -151,6 +151,8 @@ static int open_socket(struct solsend_link *link, const struct uri *uri,
         link->stamp_every = o->stamp_every;
     }
     outbox_open(&link->box, link->endpoint.fd, link->box.buffer, o->segment_bursts != 0);
+    link->box.settled = link_on_settled;
+    link->box.user = link;
     return 0;
 }
 

@@ -141,15 +141,46 @@ enum outbox_result outbox_send_stamped(struct outbox *box, const void *data, uin
     }
 }
 
-void outbox_drop(struct outbox *box)
+static void empty(struct outbox *box)
 {
-    box->gathering = 0;
     box->used = box->done = box->count = box->next = 0;
+    box->forgotten = 0;
+}
+
+static int is_forgotten(const struct outbox *box, uint32_t packet)
+{
+    return (int)(box->forgotten >> packet & 1);
+}
+
+int outbox_holds(const struct outbox *box, const void *owner)
+{
+    for (uint32_t i = box->next; i < box->count; i++) {
+        if (box->owners[i] == owner) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void outbox_forget(struct outbox *box, const void *owner)
+{
+    int wanted = 0;
+    for (uint32_t i = box->next; i < box->count; i++) {
+        if (box->owners[i] == owner) {
+            box->owners[i] = NULL;
+            box->forgotten |= UINT64_C(1) << i;
+        }
+        wanted |= !is_forgotten(box, i);
+    }
+    if (!wanted) {
+        empty(box);
+    }
 }
 
 /* Keeps the packet just written, for outbox_flush. */
 static enum outbox_result keep(struct outbox *box, uint32_t bytes)
 {
+    box->owners[box->count] = NULL;
     box->lengths[box->count++] = (uint16_t)bytes;
     box->used += bytes;
     return OUTBOX_KEPT;
@@ -171,10 +202,10 @@ static uint32_t equal_run(const struct outbox *box)
 {
     uint16_t first = box->lengths[box->next];
     uint32_t i = box->next + 1;
-    while (i < box->count && box->lengths[i] == first) {
+    while (i < box->count && box->lengths[i] == first && !is_forgotten(box, i)) {
         i++;
     }
-    if (i < box->count && box->lengths[i] < first) {
+    if (i < box->count && box->lengths[i] < first && !is_forgotten(box, i)) {
         i++;
     }
     return i - box->next;
@@ -220,8 +251,8 @@ static enum outbox_result send_segmented(struct outbox *box, uint32_t packets, u
             box->counts.full++;
             return OUTBOX_KEPT;
         }
-        /* EIO, EINVAL, EOPNOTSUPP, EMSGSIZE: from now on one by one */
-        box->counts.segment_failures++;
+        /* EIO, EINVAL, EOPNOTSUPP, EMSGSIZE: no segments here. EPERM is a packet filter's word */
+        box->counts.segment_failures += errno != EPERM;
         return OUTBOX_LOST;
     }
 }
@@ -235,21 +266,42 @@ static uint32_t sum_lengths(const struct outbox *box, uint32_t packets)
     return bytes;
 }
 
+/* The next `packets` have left, or never will. */
+static void settle(struct outbox *box, uint32_t packets, enum outbox_result result)
+{
+    box->settled_ns = clock_now();
+    for (; packets > 0; packets--) {
+        uint32_t i = box->next++;
+        const void *owner = box->owners[i];
+        box->done += box->lengths[i];
+        if (owner != NULL) {
+            box->settled(box->user, owner, result, box->lengths[i]);
+        }
+    }
+}
+
 enum outbox_result outbox_flush(struct outbox *box)
 {
     enum outbox_result worst = OUTBOX_SENT;
+    uint32_t singles = 0; /* so many go one by one: together a filter refused them */
     box->gathering = 0;
     while (box->next < box->count) {
-        uint32_t packets = box->segment_ok ? equal_run(box) : 1;
+        if (is_forgotten(box, box->next)) {
+            settle(box, 1, OUTBOX_LOST);
+            continue;
+        }
+        uint32_t packets = box->segment_ok && singles == 0 ? equal_run(box) : 1;
         enum outbox_result r;
         if (packets >= OUTBOX_SEGMENTS_MIN) {
             r = send_segmented(box, packets, sum_lengths(box, packets));
             if (r == OUTBOX_LOST) {
-                box->segment_ok = 0;
+                box->segment_ok = box->last_errno == EPERM;
+                singles = packets;
                 continue;
             }
         } else {
             packets = 1;
+            singles -= singles > 0;
             r = outbox_send(box, box->buffer + box->done, box->lengths[box->next]);
         }
         if (r == OUTBOX_KEPT) {
@@ -258,9 +310,8 @@ enum outbox_result outbox_flush(struct outbox *box)
         if (r != OUTBOX_SENT) {
             worst = r;
         }
-        box->done += sum_lengths(box, packets);
-        box->next += packets;
+        settle(box, packets, r);
     }
-    outbox_drop(box);
+    empty(box);
     return worst;
 }

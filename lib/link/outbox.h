@@ -51,8 +51,14 @@ struct outbox {
     int last_errno;      /* of the newest failure, 0: none yet */
     uint64_t enter_ns;   /* of the newest sampled push: before and after its system call */
     uint64_t leave_ns;
-    uint8_t *buffer; /* OUTBOX_BYTES, the owner's */
+    uint8_t *buffer;     /* OUTBOX_BYTES, the owner's */
+    uint64_t settled_ns; /* when what `settled` tells of happened */
+    uint64_t forgotten;  /* bits of kept packets that are not to be sent */
     uint16_t lengths[OUTBOX_PACKETS_MAX];
+    const void *owners[OUTBOX_PACKETS_MAX]; /* null: nobody asks what becomes of the packet */
+    /* told of every kept packet with an owner, when it leaves: SENT, LOST or BIG */
+    void (*settled)(void *user, const void *owner, enum outbox_result result, uint32_t bytes);
+    void *user;
     struct outbox_counts counts;
 };
 
@@ -100,8 +106,17 @@ static inline void outbox_gather(struct outbox *box)
     box->gathering = box->used == 0;
 }
 
-/* Forgets what is kept. */
-void outbox_drop(struct outbox *box);
+/* The packet that was just kept is `owner`'s: `settled` will tell what became of it. */
+static inline void outbox_claim(struct outbox *box, const void *owner)
+{
+    box->owners[box->count - 1] = owner;
+}
+
+/* 1 if a packet of this owner is kept. */
+int outbox_holds(const struct outbox *box, const void *owner);
+
+/* The owner's kept packets will not be sent, nor settled. */
+void outbox_forget(struct outbox *box, const void *owner);
 
 /*
  * Sends what is kept and ends gathering. Returns SENT when nothing is left, KEPT when the socket is

@@ -537,13 +537,17 @@ judge_no_packet(struct quic *q, struct quic_flight *flight, ngtcp2_ssize n, uint
 }
 
 /* The outbox did not send a packet of `n` bytes. */
-static __attribute__((noinline, cold)) int judge_unsent(struct quic *q, enum outbox_result r,
-                                                        ngtcp2_ssize n)
+static __attribute__((noinline, cold)) int
+judge_unsent(struct quic *q, const struct quic_flight *flight, enum outbox_result r, ngtcp2_ssize n)
 {
+    if (r == OUTBOX_KEPT) {
+        outbox_claim(q->box, flight);
+        return QUIC_KEPT;
+    }
     if (r == OUTBOX_BIG) {
         quic_lower_payload(q, (uint32_t)n - 1);
     }
-    return r == OUTBOX_KEPT ? QUIC_KEPT : QUIC_LOST;
+    return QUIC_LOST;
 }
 
 /* One packet. Returns QUIC_WRITTEN, KEPT, LOST, or why there was none. */
@@ -570,7 +574,7 @@ static inline int write_packet(struct quic *q, struct quic_flight *flight, uint6
         flight->early |= q->early;
     }
     enum outbox_result r = outbox_push(q->box, (uint32_t)n);
-    return __builtin_expect(r == OUTBOX_SENT, 1) ? QUIC_WRITTEN : judge_unsent(q, r, n);
+    return __builtin_expect(r == OUTBOX_SENT, 1) ? QUIC_WRITTEN : judge_unsent(q, flight, r, n);
 }
 
 int quic_write(struct quic *quic, struct quic_flight *flight, uint64_t now)

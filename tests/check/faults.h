@@ -33,8 +33,9 @@ struct faults_call {
 static struct {
     int script[FAULTS_SCRIPT_MAX]; /* errno of the next calls, 0: the call is made */
     int script_count;
-    int segment_error;      /* of every call with GSO */
-    unsigned random_of_100; /* so many of 100 calls fail … */
+    int segment_error;       /* of every call with GSO */
+    unsigned random_of_100;  /* so many of 100 calls fail with what passes, */
+    unsigned lasting_of_100; /* and so many with what does not */
     uint64_t random_state;
     struct faults_call calls[FAULTS_CALLS_MAX];
     int call_count;
@@ -51,6 +52,7 @@ static inline uint64_t faults_draw(uint64_t below)
 static inline int faults_next(size_t bytes, uint16_t segment)
 {
     static const int passing[] = {EAGAIN, ENOBUFS, ENOMEM, EINTR, ECONNREFUSED};
+    static const int lasting[] = {EPERM, EMSGSIZE, EINVAL};
     int error = 0;
     if (faults.script_count > 0) {
         error = faults.script[0];
@@ -60,6 +62,8 @@ static inline int faults_next(size_t bytes, uint16_t segment)
         error = faults.segment_error;
     } else if (faults_draw(100) < faults.random_of_100) {
         error = passing[faults_draw(sizeof passing / sizeof passing[0])];
+    } else if (segment == 0 && faults_draw(100) < faults.lasting_of_100) {
+        error = lasting[faults_draw(sizeof lasting / sizeof lasting[0])];
     }
     if (faults.call_count < FAULTS_CALLS_MAX) {
         faults.calls[faults.call_count++] = (struct faults_call){bytes, segment, error};

@@ -454,18 +454,159 @@ static void one_lost_packet_does_not_hold_the_others_up(void **state)
     all_arrived(2);
 }
 
-static void what_is_dropped_is_not_sent(void **state)
+/* ---- whose packets ----------------------------------------------------------------------------
+ */
+
+static struct {
+    const char *owners;
+    uint32_t count;
+    char told[2 * OUTBOX_PACKETS_MAX + 1]; /* owner and first letter of the result, in order */
+} owners = {.owners = "abcdefghij"};
+
+static void on_settled(void *user, const void *owner, enum outbox_result result, uint32_t bytes)
+{
+    assert_ptr_equal(user, &owners);
+    assert_in_range(bytes, 1, 1472);
+    owners.told[owners.count++] = *(const char *)owner;
+    owners.told[owners.count++] = result == OUTBOX_SENT ? 's' : result == OUTBOX_BIG ? 'b' : 'l';
+    owners.told[owners.count] = 0;
+}
+
+static void listen_to_box(void)
+{
+    bed.box.settled = on_settled;
+    bed.box.user = &owners;
+    owners.count = 0;
+    owners.told[0] = 0;
+}
+
+/* A gathered packet of the owner with this letter; '-' is nobody. */
+static void push_of(char letter, uint32_t bytes)
+{
+    assert_int_equal(push(bytes), OUTBOX_KEPT);
+    if (letter != '-') {
+        outbox_claim(&bed.box, owners.owners + (letter - 'a'));
+    }
+}
+
+static void every_owner_is_told_of_its_own_packet(void **state)
 {
     (void)state;
+    listen_to_box();
+    outbox_gather(&bed.box);
+    push_of('a', 300);
+    push_of('-', 200);
+    push_of('b', 100);
+    push_of('c', 90);
+    SCRIPT(0, 0, EMSGSIZE, EPERM);
+    uint64_t before = clock_now();
+    outbox_flush(&bed.box);
+    assert_string_equal(owners.told, "asbbcl");
+    assert_in_range(bed.box.settled_ns, before, clock_now());
+    bed.expected = 0;
+    assert_int_equal(arrived(), 300);
+    assert_int_equal(arrived(), 200);
+    all_arrived(0);
+}
+
+static void what_left_before_the_socket_was_full_is_told(void **state)
+{
+    (void)state;
+    listen_to_box();
+    outbox_gather(&bed.box);
+    push_of('a', 300);
+    push_of('b', 200);
+    push_of('c', 100);
+    SCRIPT(0, EAGAIN);
+    assert_int_equal(outbox_flush(&bed.box), OUTBOX_KEPT);
+    assert_string_equal(owners.told, "as");
+    assert_false(outbox_holds(&bed.box, owners.owners));
+    assert_true(outbox_holds(&bed.box, owners.owners + 1));
+    assert_int_equal(outbox_flush(&bed.box), OUTBOX_SENT);
+    assert_string_equal(owners.told, "asbscs");
+    assert_false(outbox_holds(&bed.box, owners.owners + 1));
+    all_arrived(3);
+}
+
+static void a_group_tells_each_of_its_owners(void **state)
+{
+    (void)state;
+    NEED_SEGMENTS();
+    listen_to_box();
+    outbox_gather(&bed.box);
+    for (int i = 0; i < 5; i++) {
+        push_of((char)('a' + i), 300);
+    }
+    faults.call_count = 0;
+    assert_int_equal(outbox_flush(&bed.box), OUTBOX_SENT);
+    made(" 1500/300");
+    assert_string_equal(owners.told, "asbscsdses");
+    all_arrived(5);
+}
+
+static void what_is_forgotten_is_not_sent(void **state)
+{
+    (void)state;
+    listen_to_box();
     SCRIPT(EAGAIN);
     assert_int_equal(push(100), OUTBOX_KEPT);
-    outbox_drop(&bed.box);
+    outbox_claim(&bed.box, owners.owners);
+    outbox_forget(&bed.box, owners.owners + 1); /* not here */
+    assert_true(outbox_is_blocked(&bed.box));
+    outbox_forget(&bed.box, owners.owners);
     box_is_empty();
     assert_int_equal(outbox_flush(&bed.box), OUTBOX_SENT);
     assert_int_equal(bed.box.counts.datagrams, 0);
+    assert_string_equal(owners.told, "");
     bed.expected++;
     assert_int_equal(push(200), OUTBOX_SENT);
     all_arrived(1);
+}
+
+static void forgotten_packets_part_groups(void **state)
+{
+    (void)state;
+    NEED_SEGMENTS();
+    listen_to_box();
+    outbox_gather(&bed.box);
+    for (int i = 0; i < 10; i++) {
+        push_of((char)('a' + i), 300);
+    }
+    outbox_forget(&bed.box, owners.owners + 4);
+    outbox_forget(&bed.box, owners.owners + 9);
+    faults.call_count = 0;
+    assert_int_equal(outbox_flush(&bed.box), OUTBOX_SENT);
+    made(" 1200/300 1200/300");
+    assert_string_equal(owners.told, "asbscsdsfsgshsis");
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(arrived(), 300);
+    }
+    bed.expected++;
+    all_arrived(4);
+    box_is_empty();
+}
+
+static void a_filter_refuses_a_group_packet_by_packet(void **state)
+{
+    (void)state;
+    listen_to_box();
+    outbox_gather(&bed.box);
+    for (int i = 0; i < 4; i++) {
+        push_of((char)('a' + i), 300);
+    }
+    push_of('e', 100);
+    faults.segment_error = EPERM;
+    if (has_segments()) {
+        SCRIPT(EPERM, EPERM, 0, EPERM, 0, 0);
+    } else {
+        SCRIPT(EPERM, 0, EPERM, 0, 0);
+        bed.box.segment_ok = 0;
+    }
+    assert_int_equal(outbox_flush(&bed.box), OUTBOX_LOST);
+    assert_string_equal(owners.told, "albscldses");
+    assert_int_equal(bed.box.counts.netfilter, 2);
+    assert_int_equal(bed.box.counts.segment_failures, 0);
+    assert_int_equal(bed.box.segment_ok, has_segments()); /* segments are not at fault */
 }
 
 /* Bursts and single packets while a tenth of the calls fail: each arrives once, in order. */
@@ -526,7 +667,12 @@ int main(void)
         TEST(a_full_socket_keeps_the_rest_of_a_burst_in_order),
         TEST(a_group_survives_earlier_icmp_errors),
         TEST(one_lost_packet_does_not_hold_the_others_up),
-        TEST(what_is_dropped_is_not_sent),
+        TEST(every_owner_is_told_of_its_own_packet),
+        TEST(what_left_before_the_socket_was_full_is_told),
+        TEST(a_group_tells_each_of_its_owners),
+        TEST(what_is_forgotten_is_not_sent),
+        TEST(forgotten_packets_part_groups),
+        TEST(a_filter_refuses_a_group_packet_by_packet),
         TEST(random_faults_neither_lose_nor_reorder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
