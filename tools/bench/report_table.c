@@ -189,30 +189,56 @@ static void report_table_contamination(FILE *out, const struct run *runs, const 
     }
 }
 
-/* All that was granted on one line, then each shortfall on its own. */
+/* Breaks a text between words into lines of the screen's width, indented after the first. */
+static void report_table_wrap(FILE *out, const char *text)
+{
+    int width = 98;
+    while ((int)strlen(text) > width) {
+        int n = width;
+        while (n > 0 && text[n] != ' ') {
+            n--;
+        }
+        n = n > 0 ? n : width;
+        fprintf(out, "%.*s\n    ", n, text);
+        text += n + (text[n] == ' ');
+        width = 94;
+    }
+    fprintf(out, "%s\n", text);
+}
+
+static void report_table_got(char *out, size_t bytes, const solsend_step *s)
+{
+    if (s->step == SOLSEND_STEP_POLICY && s->got / 100 == SOLSEND_POLICY_FIFO) {
+        snprintf(out, bytes, "%s fifo:%" PRId64, s->name, s->got % 100);
+    } else if (s->step == SOLSEND_STEP_POLICY && s->got == SOLSEND_POLICY_OTHER) {
+        snprintf(out, bytes, "%s other", s->name);
+    } else {
+        snprintf(out, bytes, "%s %" PRId64, s->name, s->got);
+    }
+}
+
+/* All that was granted in one list, then each shortfall on its own. */
 static void report_table_host(FILE *out, const struct report *r)
 {
-    int column = fprintf(out, "\nhost: ");
+    char text[REPORT_STEPS_MAX * 48] = "host:";
+    const char *separator = " ";
     for (uint32_t i = 0; i < r->step_count; i++) {
-        const solsend_step *s = &r->steps[i];
-        char text[48];
-        if (s->code != 0) {
-            continue;
+        char got[48];
+        size_t used = strlen(text);
+        if (r->steps[i].code == 0) {
+            report_table_got(got, sizeof got, &r->steps[i]);
+            snprintf(text + used, sizeof text - used, "%s%s", separator, got);
+            separator = ", ";
         }
-        snprintf(text, sizeof text, "%s %" PRId64, s->name, s->got);
-        if (column + (int)strlen(text) > 96) {
-            column = fprintf(out, "\n      ") - 1;
-        }
-        column += fprintf(out, "%s%s", column > 7 ? ", " : "", text);
     }
     putc('\n', out);
+    report_table_wrap(out, text);
     for (uint32_t i = 0; i < r->step_count; i++) {
         const solsend_step *s = &r->steps[i];
         if (s->code != 0) {
-            char line[400];
-            snprintf(line, sizeof line, "  not granted: %s: %s", s->name,
+            snprintf(text, sizeof text, "  not granted: %s: %s", s->name,
                      s->why[0] != 0 ? s->why : solsend_error_text(s->code));
-            fprintf(out, "%.98s\n", line);
+            report_table_wrap(out, text);
         }
     }
 }
