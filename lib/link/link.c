@@ -20,8 +20,6 @@ enum {
 
 static const uint64_t poll_gap_ns = CLOCK_NS_PER_MS;
 static const uint64_t kept_retry_ns = 50 * CLOCK_NS_PER_US;
-static const uint64_t path_check_every_ns = CLOCK_NS_PER_MS;
-static const uint64_t trial_min_ns = 20 * CLOCK_NS_PER_MS;
 
 /* ---- ends and notices ------------------------------------------------------------------------ */
 
@@ -227,15 +225,18 @@ static int expiry_code(const struct solsend_link *link, const struct slab_entry 
     }
 }
 
-/* Called when the earliest deadline has come: one walk ends the late and finds the next. */
-static void expire_late(struct solsend_link *link, uint64_t now)
+/*
+ * Called when the earliest deadline has come: one walk ends the late in the states up to `last` and
+ * finds the next. What flies is judged only after the ACKs were read.
+ */
+static void expire_late(struct solsend_link *link, enum slab_state last, uint64_t now)
 {
     uint64_t next = UINT64_MAX;
     uint32_t index = link->slab.open_head;
     while (index != SLOTS_NONE) {
         struct slab_entry *e = slab_entry(&link->slab, index);
         uint32_t following = e->open_next;
-        if (e->deadline_ns <= now) {
+        if (e->deadline_ns <= now && e->state <= last) {
             link->counts.expired++;
             withdraw(link, index, SOLSEND_EVENT_EXPIRED, expiry_code(link, e), now);
         } else if (e->deadline_ns < next) {
@@ -319,59 +320,6 @@ static void report_progress(struct solsend_link *link, uint64_t now)
     }
 }
 
-/* A smaller cap than the one last reported, when it was learnt from EMSGSIZE or the peer. */
-static void report_path(struct solsend_link *link, uint64_t now)
-{
-    if (link->payload_trial != 0 || link->quic->payload >= link->payload_seen) {
-        return;
-    }
-    uint32_t known = endpoint_path_payload(&link->endpoint);
-    if (known != 0) {
-        quic_lower_payload(link->quic, known);
-    }
-    link->payload_seen = link->quic->payload;
-    link_notify(link, SOLSEND_EVENT_LINK_PATH, link->payload_seen, now);
-    log_line(&link->log, SOLSEND_LOG_WARN, "the path carries less: payload cap now %u bytes",
-             link->payload_seen);
-}
-
-/*
- * A path whose ICMP is filtered loses large packets without a word. When a large packet is
- * unacknowledged after three probe timeouts, packets are made small for a trial: if the
- * transaction then gets through, the path is at fault and the cap stays.
- */
-static void check_black_hole(struct solsend_link *link, uint64_t now)
-{
-    struct quic *q = link->quic;
-    if (link->large_flying == 0 || now < link->path_check_ns || q->connected_ns == 0) {
-        if (link->large_flying == 0 && link->payload_trial != 0) {
-            q->payload = link->payload_trial; /* nobody answered at all: no proof */
-            link->payload_trial = 0;
-        }
-        return;
-    }
-    link->path_check_ns = now + path_check_every_ns;
-    if (link->payload_trial != 0 || q->payload <= QUIC_PAYLOAD_MIN) {
-        return;
-    }
-    uint64_t limit = 3 * ngtcp2_conn_get_pto(q->conn);
-    if (limit < trial_min_ns) {
-        limit = trial_min_ns;
-    }
-    for (uint32_t i = link->slab.open_head; i != SLOTS_NONE;) {
-        const struct slab_entry *e = slab_entry(&link->slab, i);
-        if (e->state == SLAB_FLYING && e->large && e->written_ns != 0) {
-            if (now - e->written_ns > limit) {
-                link->payload_trial = q->payload;
-                link->trial_ns = now;
-                quic_lower_payload(q, QUIC_PAYLOAD_MIN);
-            }
-            return;
-        }
-        i = e->open_next;
-    }
-}
-
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* A datagram without a connection ended for good. */
@@ -380,7 +328,6 @@ static void end_datagram(struct solsend_link *link, uint32_t index, enum outbox_
 {
     struct slab_entry *e = slab_entry(&link->slab, index);
     if (r == OUTBOX_SENT) {
-        e->value = now - e->call_ns;
         slab_tell_written(&link->slab, index);
         slab_end(&link->slab, index, SOLSEND_EVENT_WRITTEN, 0, now);
         return;
@@ -390,7 +337,10 @@ static void end_datagram(struct solsend_link *link, uint32_t index, enum outbox_
         code = SOLSEND_ERR_PATH_TOO_SMALL;
     } else if (link->box.last_errno == EPERM) {
         code = SOLSEND_ERR_NETFILTER;
+    } else if (link->box.last_errno == ECONNREFUSED) {
+        code = SOLSEND_ERR_PORT_UNREACHABLE;
     }
+    e->value = now - e->call_ns;
     link->counts.closed++;
     slab_end(&link->slab, index, SOLSEND_EVENT_CLOSED, code, now);
 }
@@ -438,7 +388,7 @@ static __attribute__((noinline)) void set_unwritten(struct solsend_link *link, s
         mark_kept(link, e);
     } else if (rc == QUIC_LOST) {
         set_flying(link, e);
-        report_path(link, now);
+        link_path_report(link, now);
     }
 }
 
@@ -459,7 +409,7 @@ static inline int transmit(struct solsend_link *link, uint32_t index, uint64_t n
 static int send_waiting(struct solsend_link *link, uint64_t now)
 {
     if (now >= link->next_deadline_ns) {
-        expire_late(link, now); /* the last poll may be long ago */
+        expire_late(link, SLAB_KEPT, now); /* the last poll may be long ago */
     }
     while (link->slab.wait_head != SLOTS_NONE) {
         uint32_t index = link->slab.wait_head;
@@ -552,7 +502,8 @@ static inline uint32_t take_entry(struct solsend_link *link, const solsend_send 
     return index;
 }
 
-static int send_udp(struct solsend_link *link, uint32_t index, uint64_t now)
+/* Copies a datagram out. There is no retransmission: what became of it is its end. */
+static int put_udp(struct solsend_link *link, uint32_t index, uint64_t now)
 {
     struct slab_entry *e = slab_entry(&link->slab, index);
     uint8_t *space = outbox_space(&link->box, e->flight.bytes);
@@ -569,12 +520,43 @@ static int send_udp(struct solsend_link *link, uint32_t index, uint64_t now)
         return 0;
     }
     uint64_t end = clock_now();
+    int at_once = r == OUTBOX_SENT && !e->waited;
     if (r == OUTBOX_SENT) {
         mark_written(link, index, end);
+    }
+    if (at_once) {
         histogram_record(&link->hops[SOLSEND_HOP_CALL], end - now);
     }
-    end_datagram(link, index, r, end); /* there is no retransmission: say what became of it */
-    return r == OUTBOX_SENT;
+    end_datagram(link, index, r, end);
+    return at_once;
+}
+
+/* The waiting go in their order while there is room. */
+static void send_waiting_udp(struct solsend_link *link, uint64_t now)
+{
+    while (link->slab.wait_head != SLOTS_NONE) {
+        uint32_t index = link->slab.wait_head;
+        if (outbox_space(&link->box, slab_entry(&link->slab, index)->flight.bytes) == NULL) {
+            return;
+        }
+        slab_unwait(&link->slab, index);
+        put_udp(link, index, now);
+    }
+}
+
+static int send_udp(struct solsend_link *link, uint32_t index, uint64_t now)
+{
+    if (link->slab.wait_head == SLOTS_NONE) {
+        return put_udp(link, index, now);
+    }
+    /* among those that wait its priority decides */
+    struct slab_entry *e = slab_entry(&link->slab, index);
+    slab_wait(&link->slab, index);
+    send_waiting_udp(link, now);
+    if (e->state == SLAB_WAITING) {
+        mark_waiting(link, index, QUIC_NO_SPACE);
+    }
+    return e->state == SLAB_ENDED && e->written_ns != 0 && !e->waited;
 }
 
 /* It could not leave at once, because of `rc`: let what has arrived help, else let it wait. */
@@ -611,6 +593,15 @@ static inline int send_quic(struct solsend_link *link, uint32_t index, uint64_t 
     return 1;
 }
 
+/* Before anything new: what is kept goes out, unless its time is over. */
+static __attribute__((noinline)) void unblock(struct solsend_link *link, uint64_t now)
+{
+    if (now >= link->next_deadline_ns) {
+        expire_late(link, SLAB_KEPT, now);
+    }
+    outbox_flush(&link->box);
+}
+
 int solsend_link_send(solsend_link *link, const solsend_send *send, uint64_t *ticket)
 {
     if (fork_is_foreign(link->epoch)) {
@@ -632,7 +623,7 @@ int solsend_link_send(solsend_link *link, const solsend_send *send, uint64_t *ti
     }
     choose_sample(link);
     if (outbox_is_blocked(&link->box)) {
-        outbox_flush(&link->box);
+        unblock(link, now);
     }
     rc = link->quic != NULL ? send_quic(link, index, now) : send_udp(link, index, now);
     if (link->stamp_every != 0) {
@@ -642,23 +633,25 @@ int solsend_link_send(solsend_link *link, const solsend_send *send, uint64_t *ti
     return rc;
 }
 
-/* After the flush: written by now, or kept because the socket is full. */
-static void settle_burst(struct solsend_link *link, uint32_t index, int32_t *result)
+/* After the flush: written by now, or kept because the socket is full. Returns 1 if written. */
+static int settle_burst(struct solsend_link *link, uint64_t ticket)
 {
+    uint32_t index = slots_find(&link->slab.slots, ticket);
+    if (index == SLOTS_NONE) {
+        return 1; /* a quiet one that was written has given its slot back */
+    }
     struct slab_entry *e = slab_entry(&link->slab, index);
     if (e->state == SLAB_KEPT) {
         link->kept--;
         mark_kept(link, e);
     }
-    if (result != NULL && *result == 0 && !e->waited) {
-        *result = e->written_ns != 0;
-    }
+    return e->written_ns != 0 && !e->waited;
 }
 
 int solsend_link_send_burst(solsend_link *link, const solsend_send *sends, uint32_t count,
                             uint64_t *tickets, int32_t *results)
 {
-    uint32_t indexes[BURST_MAX];
+    uint64_t own[BURST_MAX];
     uint32_t accepted = 0;
     if (fork_is_foreign(link->epoch)) {
         return SOLSEND_ERR_FORKED;
@@ -669,10 +662,10 @@ int solsend_link_send_burst(solsend_link *link, const solsend_send *sends, uint3
     if (count == 0 || count > BURST_MAX) {
         return SOLSEND_ERR_USAGE;
     }
-    if (outbox_is_blocked(&link->box)) {
-        outbox_flush(&link->box);
-    }
     uint64_t now = clock_now();
+    if (outbox_is_blocked(&link->box)) {
+        unblock(link, now);
+    }
     outbox_gather(&link->box);
     for (uint32_t i = 0; i < count; i++) {
         if (link->box.gathering && !outbox_has_room(&link->box)) {
@@ -680,19 +673,20 @@ int solsend_link_send_burst(solsend_link *link, const solsend_send *sends, uint3
             outbox_gather(&link->box);
         }
         int rc = check_send(link, &sends[i], now);
-        indexes[i] = rc < 0 ? SLOTS_NONE : take_entry(link, &sends[i], now);
-        if (rc == 0 && indexes[i] == SLOTS_NONE) {
+        uint32_t index = rc < 0 ? SLOTS_NONE : take_entry(link, &sends[i], now);
+        if (rc == 0 && index == SLOTS_NONE) {
             rc = SOLSEND_ERR_FULL;
         }
+        own[i] = 0;
         if (rc < 0) {
             link->counts.refused++;
         } else {
             accepted++;
+            own[i] = slots_ticket(&link->slab.slots, index);
             if (tickets != NULL) {
-                tickets[i] = slots_ticket(&link->slab.slots, indexes[i]);
+                tickets[i] = own[i];
             }
-            rc = link->quic != NULL ? send_quic(link, indexes[i], now)
-                                    : send_udp(link, indexes[i], now);
+            rc = link->quic != NULL ? send_quic(link, index, now) : send_udp(link, index, now);
         }
         if (results != NULL) {
             results[i] = rc;
@@ -702,8 +696,9 @@ int solsend_link_send_burst(solsend_link *link, const solsend_send *sends, uint3
         outbox_flush(&link->box);
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (indexes[i] != SLOTS_NONE) {
-            settle_burst(link, indexes[i], results != NULL ? &results[i] : NULL);
+        int written = own[i] != 0 && settle_burst(link, own[i]);
+        if (results != NULL && results[i] == 0) {
+            results[i] = written;
         }
     }
     shadow_seen(link->shadow, now);
@@ -737,15 +732,6 @@ static void keep_hot(struct solsend_link *link, uint64_t now)
     }
 }
 
-static void send_waiting_udp(struct solsend_link *link, uint64_t now)
-{
-    while (link->slab.wait_head != SLOTS_NONE && !outbox_is_blocked(&link->box)) {
-        uint32_t index = link->slab.wait_head;
-        slab_unwait(&link->slab, index);
-        send_udp(link, index, now);
-    }
-}
-
 int solsend_link_poll(solsend_link *link)
 {
     if (fork_is_foreign(link->epoch)) {
@@ -764,7 +750,8 @@ int solsend_link_poll(solsend_link *link)
         now = clock_now();
     }
     if (now >= link->next_deadline_ns) {
-        expire_late(link, now); /* after the ACKs, before anything is sent or repeated */
+        expire_late(link, SLAB_FLYING,
+                    now); /* after the ACKs, before anything is sent or repeated */
     }
     if (outbox_is_blocked(&link->box)) {
         outbox_flush(&link->box);
@@ -773,8 +760,8 @@ int solsend_link_poll(solsend_link *link)
         judge_silence(link);
         report_progress(link, now);
         quic_tick(link->quic, now);
-        report_path(link, now);
-        check_black_hole(link, now);
+        link_path_report(link, now);
+        link_path_check(link, now);
     }
     if (link->slab.wait_head != SLOTS_NONE) {
         if (link->quic != NULL) {

@@ -100,6 +100,12 @@ void link_notify(struct solsend_link *link, uint32_t kind, uint64_t value, uint6
 void link_on_acked(void *owner, struct quic_flight *flight, uint64_t now);
 void link_on_stopped(void *owner, struct quic_flight *flight, uint64_t peer_code, uint64_t now);
 
+/* Tells of a smaller cap than the one last reported, learnt from EMSGSIZE or the peer. */
+void link_path_report(struct solsend_link *link, uint64_t now);
+
+/* Looks for a path that loses large packets silently. */
+void link_path_check(struct solsend_link *link, uint64_t now);
+
 /* The outbox's word on a kept packet of a transaction; user is the link. */
 void link_on_settled(void *user, const void *owner, enum outbox_result result, uint32_t bytes);
 
