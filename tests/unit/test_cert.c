@@ -142,8 +142,7 @@ static void gnutls_reads_it(void **state)
     }
 }
 
-/* ---- a second parser: a walk over the DER, by the definitions of X.690 alone ------------------
- */
+/* ---- a second parser: a walk over the DER, by the definitions of X.690 alone ----------------- */
 
 struct element {
     uint8_t tag;
@@ -246,8 +245,7 @@ static void a_der_walk_finds_the_same(void **state)
     }
 }
 
-/* ---- a third, where the program is there ------------------------------------------------------
- */
+/* ---- a third, where the program is there ----------------------------------------------------- */
 
 static void openssl_reads_it(void **state)
 {

@@ -16,8 +16,7 @@ static uint64_t draw(uint64_t below)
     return (z ^ z >> 31) % below;
 }
 
-/* ---- a payload to sort ------------------------------------------------------------------------
- */
+/* ---- a payload to sort ----------------------------------------------------------------------- */
 
 struct payload {
     uint8_t bytes[INITIAL_ORDER_BYTES_MAX + 64];
@@ -111,8 +110,7 @@ static void put_other(struct payload *p)
     p->other_bytes += p->used - before;
 }
 
-/* ---- and a reader of its own ------------------------------------------------------------------
- */
+/* ---- and a reader of its own ----------------------------------------------------------------- */
 
 static uint64_t get_varint(const uint8_t **at, const uint8_t *end)
 {

@@ -7,8 +7,7 @@
 #include "base/clock.h"
 #include "link/outbox.h"
 
-/* ---- a pair of sockets ------------------------------------------------------------------------
- */
+/* ---- a pair of sockets ----------------------------------------------------------------------- */
 
 struct bed {
     int receiver;
@@ -116,8 +115,7 @@ static int has_segments(void)
         skip();                                                                                    \
     }
 
-/* ---- one packet -------------------------------------------------------------------------------
- */
+/* ---- one packet ------------------------------------------------------------------------------ */
 
 static void a_packet_is_sent_at_once(void **state)
 {
@@ -244,8 +242,7 @@ static void a_sampled_packet_takes_the_time_and_the_same_care(void **state)
     all_arrived(2);
 }
 
-/* ---- many packets -----------------------------------------------------------------------------
- */
+/* ---- many packets ---------------------------------------------------------------------------- */
 
 static void gather(uint32_t count, const uint32_t *lengths)
 {
@@ -454,8 +451,7 @@ static void one_lost_packet_does_not_hold_the_others_up(void **state)
     all_arrived(2);
 }
 
-/* ---- whose packets ----------------------------------------------------------------------------
- */
+/* ---- whose packets --------------------------------------------------------------------------- */
 
 static struct {
     const char *owners;
