@@ -69,12 +69,6 @@ static void leave_open(struct slab *slab, uint32_t index)
     slab->open_count--;
 }
 
-void slab_untake(struct slab *slab, uint32_t index)
-{
-    leave_open(slab, index);
-    slots_give(&slab->slots, index);
-}
-
 void slab_wait(struct slab *slab, uint32_t index)
 {
     struct slab_entry *e = &slab->entries[index];

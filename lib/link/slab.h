@@ -75,9 +75,6 @@ static inline uint8_t *slab_wire(struct slab *slab, uint32_t index)
     return slab->wires + (uint64_t)index * SLAB_WIRE_BYTES;
 }
 
-/* Gives back an entry that was never told to anybody. */
-void slab_untake(struct slab *slab, uint32_t index);
-
 /* Puts an entry among the waiting: higher priority first, then newest. */
 void slab_wait(struct slab *slab, uint32_t index);
 
