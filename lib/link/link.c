@@ -374,7 +374,7 @@ static void mark_kept(struct solsend_link *link, struct slab_entry *e)
 {
     e->state = SLAB_KEPT;
     link->kept++;
-    if (!link->box.gathering) {
+    if (!link->box.gathering && !e->waited) {
         e->waited = 1;
         link->counts.waited[QUIC_NOT_UP - QUIC_NO_SPACE]++;
     }
