@@ -143,14 +143,8 @@ void link_on_acked(void *owner, struct quic_flight *flight, uint64_t now)
         e->written_ns = now;
         link->counts.written++;
     }
-    if (link->payload_trial != 0 && e->large && e->written_ns < link->trial_ns) {
-        /* it came through only once packets were small: the path does eat large ones */
-        link->payload_trial = 0;
-        link->payload_seen = link->quic->payload;
-        link_notify(link, SOLSEND_EVENT_LINK_PATH, link->payload_seen, now);
-        log_line(&link->log, SOLSEND_LOG_WARN,
-                 "the path loses large packets silently: payload cap now %u bytes",
-                 link->payload_seen);
+    if (e->large) {
+        link->large_silent = 0;
     }
     link->counts.acked++;
     e->value = now - e->written_ns;
@@ -238,6 +232,9 @@ static void expire_late(struct solsend_link *link, enum slab_state last, uint64_
         uint32_t following = e->open_next;
         if (e->deadline_ns <= now && e->state <= last) {
             link->counts.expired++;
+            if (e->large && e->state == SLAB_FLYING) {
+                link_path_expired(link, e, now);
+            }
             withdraw(link, index, SOLSEND_EVENT_EXPIRED, expiry_code(link, e), now);
         } else if (e->deadline_ns < next) {
             next = e->deadline_ns;

@@ -67,11 +67,13 @@ struct solsend_link {
     uint32_t parked;
     int32_t block;          /* enum quic_block: why the first of the waiting still waits */
     uint32_t payload_seen;  /* the payload cap that was last reported */
-    uint32_t payload_trial; /* cap before a black hole was suspected; 0: no suspicion */
-    uint64_t trial_ns;
+    uint32_t path_raise_to; /* the cap to try again at path_raise_ns */
+    uint64_t path_raise_ns; /* 0: the cap was not lowered for a black hole */
     uint64_t path_check_ns;
-    uint32_t large_flying;
-    uint32_t notices; /* bits of kinds to drain, from LINK_CONNECTED on */
+    uint64_t path_probe_ns; /* since when PINGs ask whether the peer lives; 0: they do not */
+    uint32_t large_flying;  /* entries with packets above the smallest allowed size */
+    uint32_t large_silent;  /* of those, expired in a row while the peer was heard */
+    uint32_t notices;       /* bits of kinds to drain, from LINK_CONNECTED on */
     struct link_notice notice[LINK_NOTICES];
     struct solsend_shadow *shadow;
     uint64_t keep_hot_ns;
@@ -105,6 +107,9 @@ void link_path_report(struct solsend_link *link, uint64_t now);
 
 /* Looks for a path that loses large packets silently. */
 void link_path_check(struct solsend_link *link, uint64_t now);
+
+/* A large transaction on the wire expired unacknowledged: evidence for the same. */
+void link_path_expired(struct solsend_link *link, const struct slab_entry *e, uint64_t now);
 
 /* The outbox's word on a kept packet of a transaction; user is the link. */
 void link_on_settled(void *user, const void *owner, enum outbox_result result, uint32_t bytes);

@@ -707,6 +707,13 @@ void quic_abandon(struct quic *quic, struct quic_flight *flight)
     quic->owes = 1;
 }
 
+void quic_ping_after(struct quic *quic, uint64_t ns)
+{
+    if (!quic_is_dead(quic)) {
+        ngtcp2_conn_set_keep_alive_timeout(quic->conn, ns != 0 ? ns : UINT64_MAX);
+    }
+}
+
 int quic_lower_payload(struct quic *quic, uint32_t payload)
 {
     if (payload < QUIC_PAYLOAD_MIN) {

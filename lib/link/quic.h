@@ -158,6 +158,9 @@ uint64_t quic_expiry(const struct quic *quic);
 /* Ends a flight's stream: its bytes are not repeated and no longer needed (RESET_STREAM). */
 void quic_abandon(struct quic *quic, struct quic_flight *flight);
 
+/* From now on a PING leaves after so long without a packet, ns; 0: never. */
+void quic_ping_after(struct quic *quic, uint64_t ns);
+
 /* Lowers the payload cap, never under QUIC_PAYLOAD_MIN. Returns 1 if it changed. */
 int quic_lower_payload(struct quic *quic, uint32_t payload);
 
