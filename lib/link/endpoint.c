@@ -49,8 +49,21 @@ static int is_sendable(const union endpoint_address *address)
         uint32_t ip = ntohl(address->v4.sin_addr.s_addr);
         return ip != INADDR_ANY && ip != INADDR_BROADCAST && !IN_MULTICAST(ip);
     }
-    return !IN6_IS_ADDR_UNSPECIFIED(&address->v6.sin6_addr) &&
-           !IN6_IS_ADDR_MULTICAST(&address->v6.sin6_addr);
+    const struct in6_addr *ip = &address->v6.sin6_addr;
+    int needs_scope = IN6_IS_ADDR_LINKLOCAL(ip) && address->v6.sin6_scope_id == 0;
+    return !IN6_IS_ADDR_UNSPECIFIED(ip) && !IN6_IS_ADDR_MULTICAST(ip) && !needs_scope;
+}
+
+/* ::ffff:192.0.2.1 is an IPv4 address: an IPv6 socket would send it, but without IPv4's DF. */
+static void unmap(union endpoint_address *address)
+{
+    if (address->any.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&address->v6.sin6_addr)) {
+        return;
+    }
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = address->v6.sin6_port};
+    memcpy(&v4.sin_addr, &address->v6.sin6_addr.s6_addr[12], sizeof v4.sin_addr);
+    memset(address, 0, sizeof *address);
+    address->v4 = v4;
 }
 
 static int set_option(int fd, int level, int name, int value)
@@ -119,6 +132,12 @@ static int parse_bind(union endpoint_address *local, const char *text, int famil
                       family == AF_INET6 ? '6' : '4');
 }
 
+static int no_ephemeral_port(solsend_detail *detail)
+{
+    return detail_set(detail, SOLSEND_ERR_NO_PORT, SOLSEND_NO_OFFSET,
+                      "no free ephemeral port: net.ipv4.ip_local_port_range is used up");
+}
+
 /* The first free port of the range; SO_REUSEPORT is never set: it would steal replies. */
 static int bind_in_range(int fd, union endpoint_address *local, const struct endpoint_wishes *w,
                          solsend_detail *detail)
@@ -132,6 +151,9 @@ static int bind_in_range(int fd, union endpoint_address *local, const struct end
             return socket_error(errno, "bind", detail);
         }
     }
+    if (w->port_max == 0) {
+        return no_ephemeral_port(detail);
+    }
     if (w->port_min == w->port_max) {
         return detail_set(detail, SOLSEND_ERR_PORT_IN_USE, SOLSEND_NO_OFFSET,
                           "local port %u is in use", w->port_min);
@@ -140,16 +162,35 @@ static int bind_in_range(int fd, union endpoint_address *local, const struct end
                       "no free local port in %u to %u", w->port_min, w->port_max);
 }
 
+static int bad_address(const union endpoint_address *remote, solsend_detail *detail)
+{
+    char text[64];
+    endpoint_address_text(remote, text, sizeof text);
+    return detail_set(detail, SOLSEND_ERR_BAD_ADDRESS, SOLSEND_NO_OFFSET,
+                      "%s is no address to send to", text);
+}
+
+static int connect_error(const struct endpoint *e, int error, solsend_detail *detail)
+{
+    switch (error) {
+    case EACCES: /* a network's broadcast address, or a route that prohibits it */
+        return bad_address(&e->remote, detail);
+    case EADDRNOTAVAIL: /* no source address of the family: the family is missing, not a port */
+        return socket_error(EAFNOSUPPORT, "connect", detail);
+    case EAGAIN:
+        return no_ephemeral_port(detail);
+    default:
+        return socket_error(error, "connect", detail);
+    }
+}
+
 static int open_one(struct endpoint *e, const union endpoint_address *remote,
                     const struct endpoint_wishes *w, solsend_detail *detail)
 {
     int family = remote->any.sa_family;
     e->remote = *remote;
     if (!is_sendable(remote)) {
-        char text[64];
-        endpoint_address_text(remote, text, sizeof text);
-        return detail_set(detail, SOLSEND_ERR_BAD_ADDRESS, SOLSEND_NO_OFFSET,
-                          "%s is no address to send to", text);
+        return bad_address(remote, detail);
     }
     int rc = parse_bind(&e->local, w->bind, family, detail);
     if (rc < 0) {
@@ -164,8 +205,7 @@ static int open_one(struct endpoint *e, const union endpoint_address *remote,
         rc = bind_in_range(e->fd, &e->local, w, detail);
     }
     if (rc == 0 && connect(e->fd, &e->remote.any, endpoint_address_bytes(&e->remote)) < 0) {
-        /* a connect that finds no source address of the family is a missing family, not a port */
-        rc = socket_error(errno == EADDRNOTAVAIL ? EAFNOSUPPORT : errno, "connect", detail);
+        rc = connect_error(e, errno, detail);
     }
     socklen_t bytes = sizeof e->local;
     if (rc == 0 && getsockname(e->fd, &e->local.any, &bytes) < 0) {
@@ -198,6 +238,7 @@ int endpoint_open(struct endpoint *endpoint, const struct endpoint_wishes *wishe
         }
         memset(&remote, 0, sizeof remote);
         memcpy(&remote, a->ai_addr, a->ai_addrlen);
+        unmap(&remote);
         rc = open_one(endpoint, &remote, wishes, detail);
         /* only what depends on the address is worth trying with the next one */
         if (rc != SOLSEND_ERR_NO_ROUTE_FAMILY && rc != SOLSEND_ERR_UNREACHABLE &&
