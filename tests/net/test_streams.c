@@ -39,7 +39,7 @@ static void read_carelessly(void)
 static void send_crowd(const struct crowd *crowd)
 {
     char faults[128];
-    snprintf(faults, sizeof faults, "grant=4096,ping_every_ms=1,max_data_every_ms=3,loss=%g",
+    snprintf(faults, sizeof faults, "grant=4096,ping_every_ms=1,max_data_every_ms=1,loss=%g",
              crowd->loss);
     bed_open(&bed, crowd->profile, faults);
     bed.options.payload_bytes_max = crowd->cap;
