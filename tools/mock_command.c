@@ -4,6 +4,7 @@
 #include "mock/fault.h"
 #include "mock/mock.h"
 #include "mock/profile.h"
+#include "mock/script.h"
 
 #include <solsend/key.h>
 
@@ -182,6 +183,22 @@ static void help(void)
     putchar('\n');
 }
 
+/* What mock_open would refuse as well, but as wrong usage. */
+static int texts_check(const struct mock_options *o)
+{
+    char why[256];
+    struct fault fault;
+    struct script script;
+    fault_init(&fault);
+    if (fault_parse(&fault, o->faults, why, sizeof why) != 0 ||
+        script_open(&script, o->config.script, why, sizeof why) != 0) {
+        fprintf(stderr, "solsend mock: %s\n", why);
+        return -1;
+    }
+    script_close(&script);
+    return 0;
+}
+
 /* Returns 0 to go on, else 1 + the exit status. */
 static int options_read(struct mock_options *o, int argc, char **argv)
 {
@@ -208,7 +225,7 @@ static int options_read(struct mock_options *o, int argc, char **argv)
     }
     o->config.faults = o->faults;
     o->config.stakes = o->stakes[0] == '\0' ? NULL : o->stakes;
-    return 0;
+    return texts_check(o) == 0 ? 0 : 1 + 2;
 }
 
 /* ---- running ----------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ static void part_append(struct server *s, struct reassembly_part *part, const ui
     if (part->block == NULL) {
         part->block = block_take(s);
     }
-    if (part->block != NULL && part->bytes < SERVER_BLOCK_BYTES) {
+    if (part->block != NULL && bytes > 0 && part->bytes < SERVER_BLOCK_BYTES) {
         size_t room = SERVER_BLOCK_BYTES - part->bytes;
         memcpy(part->block->data + part->bytes, data, bytes < room ? bytes : room);
     }
