@@ -91,7 +91,7 @@ static void an_ipv6_socket_is_the_same(void **state)
     (void)state;
     char text[64];
     if (open_to("::1", 8009) == SOLSEND_ERR_NO_ROUTE_FAMILY) {
-        skip();
+        SKIP_TEST("this host has no IPv6");
     }
     assert_true(endpoint.fd >= 0);
     endpoint_address_text(&endpoint.remote, text, sizeof text);
@@ -234,7 +234,7 @@ static void the_last_port_of_all_can_be_had(void **state)
     (void)state;
     int rc = open_from("127.0.0.1", "127.0.0.9", 65535, 65535);
     if (rc == SOLSEND_ERR_PORT_IN_USE) {
-        skip();
+        SKIP_TEST("the last port is in use");
     }
     assert_int_equal(rc, 0);
     assert_int_equal(endpoint_address_port(&endpoint.local), 65535);
