@@ -1,19 +1,14 @@
 #include "mock/connection.h"
 
+#include "mock/admitting.h"
+#include "mock/ending.h"
 #include "mock/packets.h"
 
 #include "base/clock.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <sodium.h>
-
-#define PACKET_BYTES 1472u
-#define MS           CLOCK_NS_PER_MS
-
-static void rearm(struct connection *c, uint64_t now_ns);
 
 /* ---- ngtcp2's callbacks -----------------------------------------------------------------------
  */
@@ -131,7 +126,7 @@ static void settings_fill(ngtcp2_settings *settings, struct server *s,
 {
     ngtcp2_settings_default(settings);
     settings->initial_ts = now_ns;
-    settings->max_tx_udp_payload_size = PACKET_BYTES;
+    settings->max_tx_udp_payload_size = CONNECTION_PACKET_BYTES;
     settings->no_pmtud = 1;                   /* it only answers: nothing it sends is large */
     settings->handshake_timeout = UINT64_MAX; /* rearm() watches it */
     settings->rand_ctx.native_handle = &s->random;
@@ -164,7 +159,7 @@ static int params_fill(ngtcp2_transport_params *params, struct connection *c,
     params->initial_max_data = p->data_initial;
     params->max_idle_timeout = s->fault->idle_ns == FAULT_DEFAULT ? p->idle_ns : s->fault->idle_ns;
     params->max_udp_payload_size = 1472;
-    params->max_ack_delay = p->max_ack_delay_ms * MS;
+    params->max_ack_delay = p->max_ack_delay_ms * CLOCK_NS_PER_MS;
     params->ack_delay_exponent = p->ack_delay_exponent;
     params->active_connection_id_limit = p->issues_cids ? 5 : 2;
     params->disable_active_migration = 1;
@@ -263,7 +258,7 @@ void connection_free(struct connection *c)
     free(c);
 }
 
-/* ---- ends -------------------------------------------------------------------------------------
+/* ---- decided ends -------------------------------------------------------------------------------
  */
 
 void connection_mark(struct connection *c)
@@ -287,208 +282,8 @@ void connection_doom(struct connection *c, uint64_t code, const char *reason)
     connection_mark(c);
 }
 
-static void end(struct connection *c, enum connection_state state, uint64_t now_ns)
-{
-    c->state = state;
-    c->ended_ns = now_ns;
-    c->linger_ns = now_ns + 3 * ngtcp2_conn_get_pto(c->quic);
-    admission_leave(&c->server->admission, &c->seat);
-    connection_mark(c);
-}
-
-static void end_text(struct connection *c, const char *how, const ngtcp2_ccerr *error)
-{
-    int application = error->type == NGTCP2_CCERR_TYPE_APPLICATION;
-    snprintf(c->end, sizeof c->end, "%s %s 0x%llx %.*s", how,
-             application ? "application" : "transport", (unsigned long long)error->error_code,
-             (int)(error->reasonlen > 24 ? 24 : error->reasonlen), (const char *)error->reason);
-}
-
-static void shut(struct connection *c, const ngtcp2_ccerr *error, uint64_t now_ns)
-{
-    ngtcp2_path_storage path;
-    ngtcp2_pkt_info info;
-    ngtcp2_path_storage_zero(&path);
-    packets_enter(c);
-    ngtcp2_ssize n = ngtcp2_conn_write_connection_close(c->quic, &path.path, &info, c->close_packet,
-                                                        sizeof c->close_packet, error, now_ns);
-    packets_leave();
-    end_text(c, "closed:", error);
-    c->close_bytes = n > 0 ? (size_t)n : 0;
-    if (c->close_bytes > 0) {
-        c->server->send(c->server->context, &c->peer, c->close_packet, c->close_bytes);
-    }
-    end(c, c->server->profile->lingers ? CONNECTION_CLOSING : CONNECTION_DEAD, now_ns);
-}
-
-static void shut_application(struct connection *c, uint64_t code, const char *reason,
-                             uint64_t now_ns)
-{
-    uint8_t text[64];
-    ngtcp2_ccerr error;
-    size_t n = strlen(reason);
-    n = n > sizeof text ? sizeof text : n;
-    memcpy(text, reason, n);
-    ngtcp2_ccerr_default(&error);
-    ngtcp2_ccerr_set_application_error(&error, code, text, n);
-    shut(c, &error, now_ns);
-}
-
-static void shut_tls(struct connection *c, uint64_t now_ns)
-{
-    ngtcp2_ccerr error;
-    uint8_t alert = ngtcp2_conn_get_tls_alert(c->quic);
-    if (c->credentials.alert != 0) {
-        alert = c->credentials.alert;
-    } else if (alert == GNUTLS_A_CERTIFICATE_REQUIRED &&
-               c->credentials.policy == PROFILE_CERTIFICATE_EXACT) {
-        alert = GNUTLS_A_BAD_CERTIFICATE;
-    }
-    if (alert == GNUTLS_A_CERTIFICATE_REQUIRED || alert == GNUTLS_A_BAD_CERTIFICATE ||
-        alert == GNUTLS_A_UNSUPPORTED_CERTIFICATE) {
-        TALLY_ADD(c->server->tally, certificates_refused, 1);
-    }
-    ngtcp2_ccerr_default(&error);
-    ngtcp2_ccerr_set_tls_alert(&error, alert, NULL, 0);
-    shut(c, &error, now_ns);
-}
-
-static void shut_library(struct connection *c, int liberr, uint64_t now_ns)
-{
-    ngtcp2_ccerr error;
-    ngtcp2_ccerr_default(&error);
-    ngtcp2_ccerr_set_liberr(&error, liberr, NULL, 0);
-    shut(c, &error, now_ns);
-}
-
-static void closed_by_peer(struct connection *c, uint64_t now_ns)
-{
-    c->by_peer = 1;
-    TALLY_ADD(c->server->tally, closed_by_peer, 1);
-    end_text(c, "peer closed:", ngtcp2_conn_get_ccerr(c->quic));
-    end(c, c->server->profile->lingers ? CONNECTION_DRAINING : CONNECTION_DEAD, now_ns);
-}
-
-static void vanish(struct connection *c, const char *why, uint64_t now_ns)
-{
-    snprintf(c->end, sizeof c->end, "%s", why);
-    end(c, CONNECTION_DEAD, now_ns);
-}
-
-/* What a ngtcp2 call returned. */
-static void outcome(struct connection *c, int rv, uint64_t now_ns)
-{
-    switch (rv) {
-    case 0:
-    case NGTCP2_ERR_CLOSING:
-        break;
-    case NGTCP2_ERR_DRAINING:
-        closed_by_peer(c, now_ns);
-        break;
-    case NGTCP2_ERR_DROP_CONN:
-    case NGTCP2_ERR_RETRY:
-        vanish(c, "dropped: the Initial was of no use", now_ns);
-        break;
-    case NGTCP2_ERR_IDLE_CLOSE:
-        vanish(c, "idle", now_ns);
-        break;
-    case NGTCP2_ERR_CRYPTO:
-        shut_tls(c, now_ns);
-        break;
-    default:
-        shut_library(c, rv, now_ns);
-        break;
-    }
-}
-
-/* ---- admission --------------------------------------------------------------------------------
+/* ---- reading -----------------------------------------------------------------------------------
  */
-
-static void admitted(struct connection *c, uint64_t now_ns)
-{
-    const struct server *s = c->server;
-    c->admitted_ns = now_ns;
-    c->window = admission_streams(&s->admission, &c->seat, c->rtt_ns);
-    c->grant_ns = s->fault->grant_delay_ns == 0 ? 0 : now_ns + s->fault->grant_delay_ns;
-    TALLY_ADD(s->tally, admitted, 1);
-    if (c->seat.peer != NULL && c->seat.peer->staked) {
-        TALLY_ADD(s->tally, staked, 1);
-        c->staked = 1;
-    }
-    credit_refresh(c, 1);
-}
-
-static void ping_interval(struct connection *c)
-{
-    ngtcp2_conn_set_keep_alive_timeout(c->quic, c->server->fault->ping_every_ns);
-}
-
-/* Like quinn: as many address tokens as session tickets. */
-static void new_tokens(struct connection *c, uint64_t now_ns)
-{
-    const struct server *s = c->server;
-    uint8_t token[NGTCP2_CRYPTO_MAX_REGULAR_TOKENLEN];
-    for (int i = 0; i < s->profile->tickets; i++) {
-        ngtcp2_ssize n = ngtcp2_crypto_generate_regular_token(token, s->secret, sizeof s->secret,
-                                                              &c->peer.any, c->peer.bytes, now_ns);
-        if (n > 0) {
-            (void)ngtcp2_conn_submit_new_token(c->quic, token, (size_t)n);
-        }
-    }
-}
-
-static void completed(struct connection *c, uint64_t now_ns)
-{
-    struct server *s = c->server;
-    ngtcp2_conn_info info;
-    int verdict = ADMISSION_WELCOME;
-    ngtcp2_conn_get_conn_info(c->quic, &info);
-    c->rtt_ns = info.min_rtt == UINT64_MAX ? 0 : info.smoothed_rtt;
-    c->completed_ns = now_ns;
-    c->state = CONNECTION_OPEN;
-    TALLY_ADD(s->tally, connections, 1);
-    packets_enter(c);
-    credentials_completed(c->tls, s->profile);
-    packets_leave();
-    new_tokens(c, now_ns);
-    ping_interval(c);
-    if (s->fault->max_data_every_ns != 0) {
-        c->max_data_ns = now_ns + s->fault->max_data_every_ns;
-    }
-    if (s->fault->close_when == FAULT_CLOSE_HANDSHAKE) {
-        connection_doom(c, s->fault->close_code, NULL);
-        return;
-    }
-    if (s->profile->admits) {
-        verdict = admission_enter(&s->admission, &c->seat, c->ip,
-                                  c->credentials.key_known ? c->credentials.key : NULL, now_ns);
-    }
-    if (verdict == ADMISSION_WELCOME) {
-        admitted(c, now_ns);
-        return;
-    }
-    TALLY_ADD(s->tally, refused, 1);
-    connection_doom(c, verdict == ADMISSION_DISALLOWED ? 2 : 4, NULL);
-}
-
-void connection_evicted(void *owner)
-{
-    struct connection *c = owner;
-    TALLY_ADD(c->server->tally, evicted, 1);
-    connection_doom(c, 1, NULL);
-}
-
-/* ---- reading ----------------------------------------------------------------------------------
- */
-
-static void repeat_close(struct connection *c)
-{
-    /* Ever more rarely: after 1, 2, 4, 8… packets (RFC 9000 section 10.2.1). */
-    c->close_repeats++;
-    if (c->close_bytes > 0 && (c->close_repeats & (c->close_repeats - 1)) == 0) {
-        c->server->send(c->server->context, &c->peer, c->close_packet, c->close_bytes);
-    }
-}
 
 static void update_keys(struct connection *c, uint64_t now_ns)
 {
@@ -523,7 +318,7 @@ void connection_read(struct connection *c, const struct sockname *from, const ui
         return;
     }
     if (c->state == CONNECTION_CLOSING) {
-        repeat_close(c);
+        ending_repeat(c);
         return;
     }
     c->received_ns = received_ns;
@@ -534,16 +329,16 @@ void connection_read(struct connection *c, const struct sockname *from, const ui
     packets_leave();
     connection_mark(c);
     if (c->doom != CONNECTION_NO_DOOM) {
-        return; /* carried out by connection_settle, whatever ngtcp2 says */
+        return; /* carried out by pulse_settle, whatever ngtcp2 says */
     }
-    outcome(c, rv, now_ns);
+    ending_outcome(c, rv, now_ns);
     if (c->state > CONNECTION_OPEN) {
         return;
     }
     if (s->fault->close_when == FAULT_CLOSE_HELLO && c->completed_ns == 0) {
         connection_doom(c, s->fault->close_code, NULL);
     } else if (c->completed_ns == 0 && ngtcp2_conn_get_handshake_completed(c->quic)) {
-        completed(c, now_ns);
+        admitting_completed(c, now_ns);
     }
     update_keys(c, now_ns);
 }
@@ -604,174 +399,4 @@ void connection_consumed(struct connection *c, uint64_t ordinal, uint64_t bytes,
         (void)ngtcp2_conn_extend_max_stream_offset(c->quic, (int64_t)(ordinal << 2 | 2), bytes);
         connection_mark(c);
     }
-}
-
-/* ---- writing ----------------------------------------------------------------------------------
- */
-
-/* Until when nothing leaves, because acknowledgements are held back; 0: free to write. */
-static uint64_t gate(const struct connection *c)
-{
-    const struct fault *fault = c->server->fault;
-    const struct profile *profile = c->server->profile;
-    if (!c->settled || c->hold_since_ns == 0) {
-        return 0;
-    }
-    if (fault->ack == FAULT_ACK_DELAY) {
-        return c->hold_since_ns + fault->ack_hold_ns;
-    }
-    if (profile->ack_hold_ns == 0 || c->hold_bytes >= profile->ack_hold_bytes) {
-        return 0;
-    }
-    return c->hold_since_ns + profile->ack_hold_ns;
-}
-
-static void write_packets(struct connection *c, uint64_t now_ns)
-{
-    struct server *s = c->server;
-    uint8_t packet[PACKET_BYTES];
-    ngtcp2_path_storage path;
-    ngtcp2_pkt_info info;
-    int muted = c->settled && s->fault->ack == FAULT_ACK_NEVER;
-    ngtcp2_path_storage_zero(&path);
-    for (;;) {
-        packets_enter(c);
-        ngtcp2_ssize n =
-            ngtcp2_conn_write_pkt(c->quic, &path.path, &info, packet, sizeof packet, now_ns);
-        packets_leave();
-        if (n <= 0) {
-            outcome(c, (int)n, now_ns);
-            return;
-        }
-        if (!muted) {
-            s->send(s->context, &c->peer, packet, (size_t)n);
-        }
-    }
-}
-
-static void flush(struct connection *c, uint64_t now_ns)
-{
-    if (gate(c) > now_ns) {
-        return;
-    }
-    write_packets(c, now_ns);
-    c->hold_since_ns = 0;
-    c->hold_bytes = 0;
-    c->settled = c->admitted_ns != 0 && c->grant_ns == 0;
-}
-
-void connection_settle(struct connection *c, uint64_t now_ns)
-{
-    c->now_ns = now_ns;
-    if (c->state <= CONNECTION_OPEN && c->doom == CONNECTION_DOOM_CLOSE) {
-        shut_application(c, c->doom_code, c->doom_reason, now_ns);
-    } else if (c->state <= CONNECTION_OPEN && c->doom == CONNECTION_DOOM_FORGET) {
-        vanish(c, "forgotten by fault", now_ns);
-    } else if (c->state <= CONNECTION_OPEN) {
-        flush(c, now_ns);
-    }
-    rearm(c, now_ns);
-}
-
-/* ---- timers -----------------------------------------------------------------------------------
- */
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* When a fault closes the connection, or UINT64_MAX. */
-static uint64_t close_ns(const struct connection *c)
-{
-    const struct fault *fault = c->server->fault;
-    if (c->completed_ns != 0 && fault->close_when == FAULT_CLOSE_IDLE) {
-        return c->heard_ns + fault->close_arg;
-    }
-    if (c->completed_ns != 0 && fault->close_when == FAULT_CLOSE_AFTER) {
-        return c->completed_ns + fault->close_arg;
-    }
-    return UINT64_MAX;
-}
-
-static void rearm(struct connection *c, uint64_t now_ns)
-{
-    const struct profile *profile = c->server->profile;
-    uint64_t due = c->linger_ns;
-    if (c->state == CONNECTION_DEAD) {
-        due = TIMERS_NEVER;
-    } else if (c->state <= CONNECTION_OPEN) {
-        uint64_t shut_until = gate(c);
-        due = ngtcp2_conn_get_expiry(c->quic);
-        if (shut_until > now_ns) {
-            due = shut_until; /* nothing may leave earlier, whatever ngtcp2 wishes */
-        }
-        due = earlier(due, reassembly_next(c));
-        due = earlier(due, close_ns(c));
-        due = c->completed_ns == 0 ? earlier(due, c->started_ns + profile->handshake_ns) : due;
-        due = c->grant_ns != 0 ? earlier(due, c->grant_ns) : due;
-        due = c->max_data_ns != 0 ? earlier(due, c->max_data_ns) : due;
-    }
-    if (timers_set(&c->server->timers, &c->timer, due) != 0) {
-        vanish(c, "out of memory", now_ns);
-    }
-}
-
-/* MAX_DATA frames that nobody needs: half a window more each time. */
-static void churn_max_data(struct connection *c, uint64_t now_ns)
-{
-    const struct server *s = c->server;
-    if (s->fault->max_data_every_ns == 0) {
-        c->max_data_ns = 0;
-        return;
-    }
-    ngtcp2_conn_extend_max_offset(c->quic, s->profile->data_initial / 2 + 1);
-    c->max_data_ns = now_ns + s->fault->max_data_every_ns;
-}
-
-void connection_expire(struct connection *c, uint64_t now_ns)
-{
-    c->now_ns = now_ns;
-    connection_mark(c);
-    if (c->state > CONNECTION_OPEN) {
-        c->state = now_ns >= c->linger_ns ? CONNECTION_DEAD : c->state;
-        return;
-    }
-    if (c->completed_ns == 0 && now_ns >= c->started_ns + c->server->profile->handshake_ns) {
-        connection_doom(c, 0, NULL);
-        return;
-    }
-    if (now_ns >= close_ns(c)) {
-        connection_doom(c, c->server->fault->close_code, NULL);
-        return;
-    }
-    if (c->grant_ns != 0 && now_ns >= c->grant_ns) {
-        c->grant_ns = 0;
-        credit_refresh(c, 1);
-    }
-    if (c->max_data_ns != 0 && now_ns >= c->max_data_ns) {
-        churn_max_data(c, now_ns);
-    }
-    if (now_ns >= reassembly_next(c)) {
-        reassembly_run(c, now_ns);
-    }
-    if (gate(c) <= now_ns && ngtcp2_conn_get_expiry(c->quic) <= now_ns) {
-        outcome(c, ngtcp2_conn_handle_expiry(c->quic, now_ns), now_ns);
-    }
-}
-
-void connection_faults(struct connection *c, uint64_t now_ns)
-{
-    if (c->state > CONNECTION_OPEN) {
-        return;
-    }
-    c->now_ns = now_ns;
-    if (c->completed_ns != 0) {
-        ping_interval(c);
-        if (c->server->fault->max_data_every_ns != 0 && c->max_data_ns == 0) {
-            c->max_data_ns = now_ns + c->server->fault->max_data_every_ns;
-        }
-    }
-    credit_refresh(c, 1);
-    connection_mark(c);
 }

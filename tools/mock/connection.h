@@ -5,6 +5,8 @@
 #include "mock/reassembly.h"
 #include "mock/server.h"
 
+#define CONNECTION_PACKET_BYTES 1472u
+
 enum connection_state {
     CONNECTION_HANDSHAKE,
     CONNECTION_OPEN,     /* handshake complete; admitted or not */
@@ -58,7 +60,7 @@ struct connection {
     uint64_t streams, accepted, packets, rtt_ns;
     uint64_t close_repeats;
     size_t close_bytes;
-    uint8_t close_packet[1472];
+    uint8_t close_packet[CONNECTION_PACKET_BYTES];
     char end[64];
 };
 
@@ -78,23 +80,11 @@ struct connection *connection_open(struct server *server, const struct connectio
 void connection_read(struct connection *c, const struct sockname *from, const uint8_t *data,
                      size_t bytes, uint64_t received_ns, uint64_t now_ns);
 
-/* Carries a decided end out, writes what is to be written, sets the timer. */
-void connection_settle(struct connection *c, uint64_t now_ns);
-
-/* Its timer came. */
-void connection_expire(struct connection *c, uint64_t now_ns);
-
-/* Decides its end; carried out by connection_settle. The first decision counts. */
+/* Decides its end; carried out by pulse_settle. The first decision counts. */
 void connection_doom(struct connection *c, uint64_t code, const char *reason);
 
 /* Has something to write or to end. */
 void connection_mark(struct connection *c);
-
-/* Another connection takes its place (an `evict` of admission). */
-void connection_evicted(void *owner);
-
-/* The faults changed. */
-void connection_faults(struct connection *c, uint64_t now_ns);
 
 /* Frees a dead one. */
 void connection_free(struct connection *c);

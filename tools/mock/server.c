@@ -1,6 +1,7 @@
 #include "mock/server.h"
 
-#include "mock/connection.h"
+#include "mock/admitting.h"
+#include "mock/pulse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ int server_open(struct server *s, uint64_t seed)
         return -1;
     }
     random_fill(&s->random, s->secret, sizeof s->secret);
-    admission_open(&s->admission, s->fault, seed, connection_evicted);
+    admission_open(&s->admission, s->fault, seed, admitting_evicted);
     return 0;
 }
 
@@ -289,7 +290,7 @@ static void settle_dirty(struct server *s, uint64_t now_ns)
         struct connection *c = s->dirty;
         s->dirty = c->dirty_next;
         c->is_dirty = 0;
-        connection_settle(c, now_ns);
+        pulse_settle(c, now_ns);
         if (c->state == CONNECTION_DEAD && !c->is_dirty) {
             bury(s, c);
         }
@@ -300,7 +301,7 @@ void server_run(struct server *s, uint64_t now_ns)
 {
     struct connection *c;
     while ((c = timers_pop(&s->timers, now_ns)) != NULL) {
-        connection_expire(c, now_ns);
+        pulse_expire(c, now_ns);
     }
     settle_dirty(s, now_ns);
 }
@@ -313,7 +314,7 @@ uint64_t server_next(const struct server *s)
 void server_fault_changed(struct server *s, uint64_t now_ns)
 {
     for (struct connection *c = s->live; c != NULL; c = c->next) {
-        connection_faults(c, now_ns);
+        pulse_faults(c, now_ns);
     }
 }
 
