@@ -56,8 +56,8 @@ typedef struct solsend_link_options {
     const solsend_log_sink *log;   /* copied; null (default): silent */
     const char *bind;              /* local address without port; null (default): the kernel's */
     const uint8_t *expected_key;   /* 32 bytes: the peer's key; null (default): any */
-    uint32_t port_min;             /* local UDP ports to try, 0…65535; 0 (default): ephemeral */
-    uint32_t port_max;             /* at least port_min; default 0 */
+    uint32_t port_min;             /* local UDP ports to try, 1…65535 */
+    uint32_t port_max;             /* at least port_min; both 0 (default): ephemeral */
     uint32_t certificate;          /* SOLSEND_CERTIFICATE_…; default IDENTITY */
     uint32_t congestion;           /* SOLSEND_CONGESTION_…; default CUBIC */
     uint32_t first_flight_bytes;   /* 2944…65527; default 32768. The initial congestion window is
@@ -93,9 +93,10 @@ SOLSEND_API int solsend_link_options_init(solsend_link_options *options, uint32_
  * address or an IPv6 address in brackets; ALPN defaults to solana-tpu. `options` null means the
  * defaults. `*out` is null on failure.
  *
- * Returns 0 or BAD_URI, BAD_OPTION, BAD_SIZE, UNKNOWN_OPTION, RESOLVE, NO_ROUTE_FAMILY, NO_ADDRESS,
- * NO_PORT, PORT_IN_USE, NO_FILES, UNREACHABLE, CLAMPED (strict), TLS_POLICY, LIBRARY, MEMORY.
- * Blocks: for DNS when HOST is a name, else never.
+ * Returns 0 or BAD_URI, BAD_OPTION, BAD_SIZE, UNKNOWN_OPTION, RESOLVE, NO_ROUTE_FAMILY,
+ * BAD_ADDRESS, NO_ADDRESS, NO_PORT, PORT_IN_USE, NO_FILES, UNREACHABLE, PATH_TOO_SMALL, TLS_POLICY,
+ * LIBRARY, MEMORY, FORKED (the identity's owner is the parent), PRIVILEGE (a low port); and, when
+ * strict, CLAMPED, PRIVILEGE, NOT_SUPPORTED. Blocks: for DNS when HOST is a name, else never.
  */
 SOLSEND_API int solsend_link_open(solsend_link **out, const char *uri,
                                   const solsend_link_options *options, solsend_detail *detail);
@@ -119,7 +120,8 @@ SOLSEND_API int solsend_send_init(solsend_send *send, uint32_t size);
  *
  * Returns 1 when the socket took the whole of it before return; 0 when it was accepted and waits
  * (for the handshake, stream credit, a window or the socket), then WRITTEN or a terminal event
- * follows; or FULL, CLOSED, FORKED, TX_EMPTY, TX_TOO_LARGE, TX_EXPIRED, USAGE: nothing was kept.
+ * follows; or FULL, CLOSED, FORKED, TX_EMPTY, TX_TOO_LARGE, TX_EXPIRED, USAGE, BAD_SIZE,
+ * UNKNOWN_OPTION: nothing was kept.
  * `*ticket` (may be null) names it until its terminal event is drained; never 0.
  * Blocks: never.
  */
@@ -128,7 +130,8 @@ SOLSEND_API int solsend_link_send(solsend_link *link, const solsend_send *send, 
 /**
  * Sends `count` (1…64) transactions at once; four or more of equal length leave in one syscall
  * where the kernel can. `tickets` (may be null) and `results` (may be null) receive one entry each,
- * results as of solsend_link_send. Returns how many were accepted, or CLOSED, FORKED, USAGE.
+ * results as of solsend_link_send. All elements are as long as the first one's `size` says.
+ * Returns how many were accepted, or CLOSED, FORKED, USAGE, BAD_SIZE.
  */
 SOLSEND_API int solsend_link_send_burst(solsend_link *link, const solsend_send *sends,
                                         uint32_t count, uint64_t *tickets, int32_t *results);

@@ -1,12 +1,12 @@
 #include "link/link.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 
 #include <solsend/tx.h>
 
 #include "base/clock.h"
+#include "base/detail.h"
 #include "base/log.h"
 #include "link/shadow.h"
 #include "tx/inspect.h"
@@ -454,6 +454,29 @@ static void record_sample(struct solsend_link *link, uint64_t start)
     box->enter_ns = 0;
 }
 
+/* A struct of an older or newer caller, in our layout. */
+static __attribute__((noinline)) int read_send(solsend_send *ours, const void *theirs)
+{
+    solsend_send_init(ours, sizeof *ours);
+    return options_read(ours, sizeof *ours, theirs, "solsend_send", NULL);
+}
+
+/* Finds number `i` of an array whose elements are as long as the first one says. */
+static int find_send(const solsend_send **found, solsend_send *copy, const solsend_send *sends,
+                     uint32_t i)
+{
+    const uint8_t *at = (const uint8_t *)sends + (size_t)i * sends->size;
+    if (memcmp(at, &sends->size, sizeof sends->size) != 0) {
+        return SOLSEND_ERR_BAD_SIZE;
+    }
+    if (sends->size == sizeof *copy) {
+        *found = &sends[i];
+        return 0;
+    }
+    *found = copy;
+    return read_send(copy, at);
+}
+
 /* The checks of a send call; 0 or the code that refuses it. */
 static inline int check_send(const struct solsend_link *link, const solsend_send *send,
                              uint64_t now)
@@ -461,7 +484,7 @@ static inline int check_send(const struct solsend_link *link, const solsend_send
     if (link->end_code != 0) {
         return SOLSEND_ERR_CLOSED;
     }
-    if (send->size != sizeof *send || (send->wire == NULL && send->wire_bytes != 0)) {
+    if (send->wire == NULL && send->wire_bytes != 0) {
         return SOLSEND_ERR_USAGE;
     }
     int rc = inspect_size(send->wire, send->wire_bytes);
@@ -605,7 +628,15 @@ int solsend_link_send(solsend_link *link, const solsend_send *send, uint64_t *ti
         return SOLSEND_ERR_FORKED;
     }
     uint64_t now = clock_now();
-    int rc = check_send(link, send, now);
+    solsend_send copy;
+    int rc = 0;
+    if (__builtin_expect(send->size != sizeof *send, 0)) {
+        rc = read_send(&copy, send);
+        send = &copy;
+    }
+    if (rc == 0) {
+        rc = check_send(link, send, now);
+    }
     if (rc < 0) {
         link->counts.refused++;
         return rc;
@@ -659,6 +690,10 @@ int solsend_link_send_burst(solsend_link *link, const solsend_send *sends, uint3
     if (count == 0 || count > BURST_MAX) {
         return SOLSEND_ERR_USAGE;
     }
+    solsend_send copy;
+    if (sends->size != sizeof *sends && read_send(&copy, sends) == SOLSEND_ERR_BAD_SIZE) {
+        return SOLSEND_ERR_BAD_SIZE; /* where the second one stands is not known */
+    }
     uint64_t now = clock_now();
     if (outbox_is_blocked(&link->box)) {
         unblock(link, now);
@@ -669,8 +704,12 @@ int solsend_link_send_burst(solsend_link *link, const solsend_send *sends, uint3
             outbox_flush(&link->box);
             outbox_gather(&link->box);
         }
-        int rc = check_send(link, &sends[i], now);
-        uint32_t index = rc < 0 ? SLOTS_NONE : take_entry(link, &sends[i], now);
+        const solsend_send *send;
+        int rc = find_send(&send, &copy, sends, i);
+        if (rc == 0) {
+            rc = check_send(link, send, now);
+        }
+        uint32_t index = rc < 0 ? SLOTS_NONE : take_entry(link, send, now);
         if (rc == 0 && index == SLOTS_NONE) {
             rc = SOLSEND_ERR_FULL;
         }
@@ -834,53 +873,4 @@ uint64_t solsend_link_next_timeout_ns(const solsend_link *link)
         next = retry < next ? retry : next;
     }
     return next;
-}
-
-/* Sleeps until the socket is readable, poll is due or `until` has come. */
-static void wait_for_work(struct solsend_link *link, uint64_t until)
-{
-    uint64_t next = solsend_link_next_timeout_ns(link);
-    uint64_t now = clock_now();
-    if (until < next) {
-        next = until;
-    }
-    uint64_t ns = next > now ? next - now : 0;
-    struct timespec t = {(time_t)(ns / CLOCK_NS_PER_S), (long)(ns % CLOCK_NS_PER_S)};
-    struct pollfd p = {.fd = link->endpoint.fd, .events = POLLIN};
-    ppoll(&p, 1, &t, NULL);
-}
-
-int solsend_link_wait_admitted(solsend_link *link, uint32_t timeout_ms)
-{
-    uint64_t until = clock_now() + timeout_ms * CLOCK_NS_PER_MS;
-    for (;;) {
-        int rc = solsend_link_poll(link);
-        if (rc < 0) {
-            return rc;
-        }
-        const struct quic *q = link->quic;
-        if (q == NULL || (q->confirmed && q->admitted_ns != 0)) {
-            return 0;
-        }
-        if (clock_now() >= until) {
-            return SOLSEND_ERR_NOT_READY;
-        }
-        wait_for_work(link, until);
-    }
-}
-
-int solsend_link_flush(solsend_link *link, uint32_t timeout_ms)
-{
-    if (fork_is_foreign(link->epoch)) {
-        return SOLSEND_ERR_FORKED;
-    }
-    uint64_t until = clock_now() + timeout_ms * CLOCK_NS_PER_MS;
-    while (link->end_code == 0 && link->slab.open_count != 0) {
-        solsend_link_poll(link);
-        if (link->slab.open_count == 0 || clock_now() >= until) {
-            break;
-        }
-        wait_for_work(link, until);
-    }
-    return (int)link->slab.open_count;
 }

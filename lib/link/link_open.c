@@ -57,7 +57,7 @@ static int check_options(const solsend_link_options *o, solsend_detail *detail)
         uint32_t value, low, high;
     } ranges[] = {
         {"slots", o->slots, 1, SLAB_COUNT_MAX},
-        {"port_min", o->port_min, 0, UINT16_MAX},
+        {"port_min", o->port_min, o->port_max != 0 ? 1 : 0, UINT16_MAX},
         {"port_max", o->port_max, o->port_min, UINT16_MAX},
         {"certificate", o->certificate, SOLSEND_CERTIFICATE_NONE, SOLSEND_CERTIFICATE_IDENTITY},
         {"congestion", o->congestion, SOLSEND_CONGESTION_CUBIC, SOLSEND_CONGESTION_BBR},

@@ -219,7 +219,8 @@ static void a_burst_judges_each_of_its_own(void **state)
     s[4].size = 0;
     assert_int_equal(solsend_link_send_burst(bed.link, s, 7, tickets, results), 3);
     const int32_t expected[] = {
-        1, SOLSEND_ERR_TX_EMPTY, SOLSEND_ERR_TX_EXPIRED, 1, SOLSEND_ERR_USAGE, 1, SOLSEND_ERR_FULL};
+        1, SOLSEND_ERR_TX_EMPTY, SOLSEND_ERR_TX_EXPIRED, 1, SOLSEND_ERR_BAD_SIZE,
+        1, SOLSEND_ERR_FULL};
     for (int i = 0; i < 7; i++) {
         assert_int_equal(results[i], expected[i]);
         assert_int_equal(tickets[i] != 0, expected[i] == 1);
