@@ -186,9 +186,20 @@ static int on_early_refused(ngtcp2_conn *conn, void *user)
     (void)conn;
     struct quic *q = user;
     q->partial = NULL;
-    tickets_drop(q->ticket_name);
     q->sink.early_refused(q->sink.owner, q->now);
     return 0;
+}
+
+/*
+ * After a Retry ngtcp2 would repeat the early packets' frames in what the Initial leaves of its
+ * datagram, cut in two. The round trip is lost anyway: they wait for 1-RTT, whole.
+ */
+static void take_early_back(struct quic *q)
+{
+    q->early = 0;
+    if (ngtcp2_conn_tls_early_data_rejected(q->conn) != 0) {
+        quic_fail(q, SOLSEND_ERR_INTERNAL, "early data could not be taken back");
+    }
 }
 
 static int on_handshake_completed(ngtcp2_conn *conn, void *user)
@@ -197,8 +208,11 @@ static int on_handshake_completed(ngtcp2_conn *conn, void *user)
     if (q->early) {
         q->early = 0;
         int accepted = (gnutls_session_get_flags(q->tls.session) & GNUTLS_SFLAGS_EARLY_DATA) != 0;
-        if (!accepted && ngtcp2_conn_tls_early_data_rejected(conn) != 0) {
-            return NGTCP2_ERR_CALLBACK_FAILURE;
+        if (!accepted) {
+            tickets_drop(q->ticket_name);
+            if (ngtcp2_conn_tls_early_data_rejected(conn) != 0) {
+                return NGTCP2_ERR_CALLBACK_FAILURE;
+            }
         }
     }
     const ngtcp2_transport_params *peer = ngtcp2_conn_get_remote_transport_params(conn);
@@ -654,6 +668,9 @@ void quic_read(struct quic *quic, const uint8_t *data, size_t bytes, uint64_t no
     quic->owes = 1;
     if (rc == 0) {
         quic->heard_ns = now;
+        if (quic->early && quic->retries != 0) {
+            take_early_back(quic);
+        }
         if (quic->key_mismatch && quic->strict_key) {
             refuse_foreign_key(quic, now);
         }

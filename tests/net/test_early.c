@@ -180,6 +180,37 @@ static void a_restarted_leader_refuses_and_gets_it_once(void **state)
     solsend_key_close(identity);
 }
 
+/* The address must be proven first: the leader drops what came with the first ClientHello. */
+static void early_data_lost_to_a_retry_arrives_whole(void **state)
+{
+    struct bed bed;
+    bed_open(&bed, "agave-4.3", TAKES ",retry=1");
+    bed.options.early_data = 1;
+    meet(&bed);
+    bed_connect(&bed);
+    for (uint64_t n = 0; n < 4; n++) {
+        assert_int_equal(bed_send(&bed, 1232, 0, n), 1);
+    }
+    bed_until(&bed, SOLSEND_EVENT_ACKED, 4, 5000);
+    assert_int_equal(bed_stats(&bed).retries_seen, 1);
+    assert_int_equal(bed_stats(&bed).early_data_sent, 4);
+    assert_int_equal(bed_stats(&bed).early_data_refused, 4);
+    assert_arrived_once(&bed, 5);
+
+    /* the ticket is as good as before */
+    assert_int_equal(solsend_link_close(bed.link, 0), 0);
+    bed_fault(&bed, "retry=0");
+    bed_connect(&bed);
+    assert_int_equal(bed_send(&bed, 1232, 0, 9), 1);
+    bed_until(&bed, SOLSEND_EVENT_ACKED, 5, 5000);
+    assert_int_equal(bed_stats(&bed).early_data_refused, 0);
+    assert_arrived_once(&bed, 6);
+    bed.seen[SOLSEND_EVENT_ACKED] = 1; /* of this link */
+    bed.logged = 0;
+    bed_assert_accounted(&bed);
+    bed_close(&bed);
+}
+
 static void a_deadline_amid_the_handshake_ends_early_data_too(void **state)
 {
     static const char *const answers[] = {"early_data=1", "early_data=0"};
@@ -214,6 +245,7 @@ int main(void)
         cmocka_unit_test(without_remembered_credit_it_waits_for_the_grant),
         cmocka_unit_test(another_identity_does_not_use_the_ticket),
         cmocka_unit_test(a_restarted_leader_refuses_and_gets_it_once),
+        cmocka_unit_test(early_data_lost_to_a_retry_arrives_whole),
         cmocka_unit_test(a_deadline_amid_the_handshake_ends_early_data_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <ngtcp2/ngtcp2_crypto.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ALERT_CERT_REQUIRED = 0x174, ALERT_NO_ALPN = 0x178, ALERT_UNSUPPORTED_CERT = 0x12b };
@@ -497,6 +498,43 @@ static void a_silent_peer_is_given_up_after_the_handshake_timeout(void **state)
     assert_in_range(time_of_silence(1500, 10000, 100), 60, 1700);
 }
 
+static uint64_t connected_after(const char *faults, uint32_t known_rtt_us)
+{
+    struct bed bed;
+    bed_open(&bed, "agave-4.3", faults);
+    bed.options.known_rtt_us = known_rtt_us;
+    bed_admit(&bed);
+    uint64_t took = bed_info(&bed).connected_ns / 1000000;
+    expect_one_transaction(&bed);
+    bed_close(&bed);
+    return took;
+}
+
+/* A lost first packet costs three round trips of the guess, or of what is known of the way. */
+static void a_lost_client_hello_is_repeated(void **state)
+{
+    assert_in_range(connected_after("ignore_initials=first:1", 0), 290, 600);
+    assert_in_range(connected_after("ignore_initials=first:1", 20000), 55, 250);
+}
+
+/* Waiting means sleeping. */
+static void a_wait_for_a_silent_peer_costs_no_cpu(void **state)
+{
+    struct bed bed;
+    struct timespec before, after;
+    bed_open(&bed, "agave-4.3", NULL);
+    int fd = open_silent(&bed);
+    bed_connect(&bed);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+    assert_int_equal(solsend_link_wait_admitted(bed.link, 3000), SOLSEND_ERR_HANDSHAKE_TIMEOUT);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+    int64_t cpu_us =
+        (after.tv_sec - before.tv_sec) * INT64_C(1000000) + (after.tv_nsec - before.tv_nsec) / 1000;
+    assert_in_range(cpu_us, 0, 20000); /* of one second */
+    bed_close(&bed);
+    close(fd);
+}
+
 /* ---- addresses ---------------------------------------------------------------------------------
  */
 
@@ -611,6 +649,8 @@ int main(void)
         cmocka_unit_test(a_full_leader_is_named),
         cmocka_unit_test(a_port_without_a_listener_is_told_at_once),
         cmocka_unit_test(a_silent_peer_is_given_up_after_the_handshake_timeout),
+        cmocka_unit_test(a_lost_client_hello_is_repeated),
+        cmocka_unit_test(a_wait_for_a_silent_peer_costs_no_cpu),
         cmocka_unit_test(ipv6_works_as_ipv4_does),
         cmocka_unit_test(packets_go_to_exactly_the_port_given),
     };

@@ -130,6 +130,27 @@ static void a_peer_that_vanished_is_idle_after_the_timeout(void **state)
     bed_close(&bed);
 }
 
+/* Its port is closed now: the ICMP answers are counted, but anybody could have sent those. */
+static void icmp_does_not_end_a_connection_that_was_up(void **state)
+{
+    struct bed bed;
+    bed_open(&bed, "agave-4.3", NULL);
+    bed.options.idle_timeout_ms = 500;
+    bed_admit(&bed);
+    mock_close(bed.leader);
+    bed.leader = NULL;
+    for (uint64_t i = 0; i < 5; i++) {
+        assert_in_range(bed_send(&bed, 250, 0, i), 0, 1);
+        bed_run(&bed, 20);
+    }
+    assert_int_equal(bed_info(&bed).state, SOLSEND_LINK_ADMITTED);
+    assert_true(bed_stats(&bed).icmp_errors > 0);
+    assert_int_equal(bed_until_end(&bed, 5000), SOLSEND_ERR_IDLE);
+    assert_int_equal(bed.seen[SOLSEND_EVENT_CLOSED], 5);
+    bed_assert_accounted(&bed);
+    bed_close(&bed);
+}
+
 /* Traffic of the peer's is a sign of life too: no PING while there is some. */
 static void there_is_no_ping_while_transactions_flow(void **state)
 {
@@ -152,6 +173,7 @@ int main(void)
         cmocka_unit_test(no_timeout_on_either_side_needs_no_pings),
         cmocka_unit_test(pings_keep_a_silent_connection_and_without_them_it_dies),
         cmocka_unit_test(a_peer_that_vanished_is_idle_after_the_timeout),
+        cmocka_unit_test(icmp_does_not_end_a_connection_that_was_up),
         cmocka_unit_test(there_is_no_ping_while_transactions_flow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,6 +100,58 @@ static void a_late_poll_does_not_repeat_what_is_past_its_deadline(void **state)
     bed_close(&bed);
 }
 
+/* The leader reads its streams in order: what its stack has may stand behind a hole for a while. */
+static int is_seen_soon(struct bed *bed, const uint8_t *signature)
+{
+    uint64_t until = solsend_now_ns() + 5000 * ms;
+    while (!mock_saw(bed->leader, signature) && solsend_now_ns() < until) {
+        bed_run(bed, 10);
+    }
+    return mock_saw(bed->leader, signature);
+}
+
+/* Whatever the way does to the packets: acked means that the leader's stack had all of it. */
+static void on_a_bad_way_acked_still_means_received(void **state)
+{
+    enum { COUNT = 500 };
+    static uint8_t wires[COUNT][250];
+    struct bed bed;
+    bed_open(&bed, "agave-4.3", "rtt_ms=40,loss=0.2,reorder=0.2,duplicate=0.2,grant=100000");
+    bed.options.handshake_timeout_ms = 10000;
+    bed.options.slots = 1024;
+    bed_admit(&bed);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        solsend_send send;
+        bed_transaction(&bed, wires[i], sizeof wires[i]);
+        solsend_send_init(&send, sizeof send);
+        send.wire = wires[i];
+        send.wire_bytes = sizeof wires[i];
+        send.user = i;
+        send.deadline_ns = solsend_now_ns() + (i % 2 == 0 ? 60 : 5000) * ms;
+        assert_in_range(solsend_link_send(bed.link, &send, NULL), 0, 1);
+        bed_run(&bed, i % 8 == 0 ? 2 : 0);
+    }
+    uint64_t until = solsend_now_ns() + 6000 * ms;
+    while (bed_info(&bed).open != 0 && solsend_now_ns() < until) {
+        bed_run(&bed, 10);
+    }
+    bed_assert_accounted(&bed);
+    for (uint32_t i = 0; i < bed.logged; i++) {
+        const solsend_event *e = &bed.log[i];
+        if (e->kind == SOLSEND_EVENT_ACKED) {
+            assert_true(is_seen_soon(&bed, wires[e->user] + 1));
+        } else if (e->kind == SOLSEND_EVENT_EXPIRED) {
+            assert_int_equal(e->user % 2, 0); /* five seconds are enough for all others */
+        }
+    }
+    print_message("%llu of %d acked, %llu expired\n",
+                  (unsigned long long)bed.seen[SOLSEND_EVENT_ACKED], COUNT,
+                  (unsigned long long)bed.seen[SOLSEND_EVENT_EXPIRED]);
+    assert_int_equal(bed_counts(&bed).accepted, bed_counts(&bed).distinct);
+    assert_in_range(bed.seen[SOLSEND_EVENT_EXPIRED], 1, COUNT / 2);
+    bed_close(&bed);
+}
+
 /* quinn servers change keys within the first packets. */
 static void the_peers_key_updates_lose_nothing(void **state)
 {
@@ -151,6 +203,7 @@ int main(void)
         cmocka_unit_test(an_acknowledgement_comes_with_its_time),
         cmocka_unit_test(acknowledged_and_discarded_looks_like_acknowledged),
         cmocka_unit_test(a_late_poll_does_not_repeat_what_is_past_its_deadline),
+        cmocka_unit_test(on_a_bad_way_acked_still_means_received),
         cmocka_unit_test(the_peers_key_updates_lose_nothing),
         cmocka_unit_test(we_start_no_key_update),
     };
