@@ -5,12 +5,18 @@
 
 #define SIGNATURE_BYTES 64u
 #define SET_MIN         4096u
+#define COPIES_MAX      UINT16_MAX
 
 static void *map(size_t bytes)
 {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
-                   -1, 0);
-    return p == MAP_FAILED ? NULL : p;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        return NULL;
+    }
+    /* Large pages where there are any: the set is looked up at random. */
+    (void)madvise(p, bytes, MADV_HUGEPAGE);
+    memset(p, 0, bytes);
+    return p;
 }
 
 static uint32_t set_slots(const struct tally *tally)
@@ -71,13 +77,19 @@ const uint8_t *tally_signature(const uint8_t *wire, size_t bytes)
     return wire + 1;
 }
 
-/* The set's two words of a signature; the first is never 0. */
+/* The set's two words of a signature; the first is never 0, the second has no copies yet. */
 static void words(const uint8_t *signature, uint64_t out[2])
 {
     memcpy(out, signature, 16);
     if (out[0] == 0) {
         out[0] = 1;
     }
+    out[1] &= ~(uint64_t)COPIES_MAX;
+}
+
+static int same(uint64_t rest, uint64_t word)
+{
+    return ((rest ^ word) & ~(uint64_t)COPIES_MAX) == 0;
 }
 
 static uint32_t home(const struct tally *tally, const uint64_t key[2])
@@ -97,9 +109,12 @@ static uint64_t remember(struct tally *tally, const uint8_t *signature, int *is_
         if (head == 0) {
             break;
         }
-        if (head == key[0] && atomic_load_explicit(&e->next, memory_order_relaxed) == key[1]) {
+        uint64_t rest = atomic_load_explicit(&e->rest, memory_order_relaxed);
+        if (head == key[0] && same(rest, key[1])) {
+            rest += (rest & COPIES_MAX) < COPIES_MAX;
+            atomic_store_explicit(&e->rest, rest, memory_order_relaxed);
             *is_new = 0;
-            return ++e->copies;
+            return rest & COPIES_MAX;
         }
         at = (at + 1) & tally->set_mask;
     }
@@ -107,8 +122,7 @@ static uint64_t remember(struct tally *tally, const uint8_t *signature, int *is_
     if (*is_new) {
         struct tally_entry *e = &tally->set[at];
         tally->set_used++;
-        e->copies = 1;
-        atomic_store_explicit(&e->next, key[1], memory_order_relaxed);
+        atomic_store_explicit(&e->rest, key[1] | 1, memory_order_relaxed);
         atomic_store_explicit(&e->head, key[0], memory_order_release);
     }
     return 1;
@@ -132,7 +146,7 @@ int tally_accept(struct tally *tally, const uint8_t *wire, size_t bytes, uint32_
         a->accepted_ns = accepted_ns;
         a->bytes = (uint32_t)bytes;
         a->frames = frames > UINT16_MAX ? UINT16_MAX : (uint16_t)frames;
-        a->copies = copies > UINT16_MAX ? UINT16_MAX : (uint16_t)copies;
+        a->copies = (uint16_t)copies;
         atomic_store_explicit(&tally->arrivals_count, n + 1, memory_order_release);
     }
     if (is_new) {
@@ -153,7 +167,7 @@ int tally_saw(const struct tally *tally, const uint8_t signature[64])
         if (head == 0) {
             return 0;
         }
-        if (head == key[0] && atomic_load_explicit(&e->next, memory_order_relaxed) == key[1]) {
+        if (head == key[0] && same(atomic_load_explicit(&e->rest, memory_order_relaxed), key[1])) {
             return 1;
         }
         at = (at + 1) & tally->set_mask;

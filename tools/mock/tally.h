@@ -11,10 +11,10 @@
 
 #define TALLY_CELLS (sizeof(mock_counts) / sizeof(uint64_t))
 
+/* Sixteen bytes, so that a look-up touches one cache line. */
 struct tally_entry {
     _Atomic uint64_t head; /* signature bytes 0…7; 0: empty. Published last */
-    _Atomic uint64_t next; /* signature bytes 8…15 */
-    uint64_t copies;
+    _Atomic uint64_t rest; /* signature bytes 8…13, and in the lowest 16 bits the copies */
 };
 
 struct tally {
