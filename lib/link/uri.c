@@ -111,7 +111,7 @@ static int parse_port(struct uri *uri, struct cursor *c)
 }
 
 /* Copies a query value up to & or the end. Names of TLS are visible ASCII without spaces. */
-static int parse_value(char *out, struct cursor *c)
+static int parse_value(char *out, size_t out_bytes, struct cursor *c)
 {
     size_t n = 0;
     size_t start = c->at;
@@ -120,8 +120,10 @@ static int parse_value(char *out, struct cursor *c)
         if (b <= ' ' || b > '~') {
             return refuse(c, c->at, "a value holds only visible ASCII");
         }
-        if (n == URI_NAME_BYTES - 1) {
-            return refuse(c, start, "the value is longer than 255 bytes");
+        if (n == out_bytes - 1) {
+            return refuse(c, start,
+                          out_bytes == URI_ALPN_BYTES ? "the value is longer than 31 bytes"
+                                                      : "the value is longer than 255 bytes");
         }
         out[n++] = (char)b;
     }
@@ -135,11 +137,14 @@ static int parse_query(struct uri *uri, struct cursor *c)
         c->at++; /* ? or & */
         size_t start = c->at;
         char *target = NULL;
+        size_t target_bytes = 0;
         if (strncmp(c->text + c->at, "alpn=", 5) == 0) {
             target = uri->alpn;
+            target_bytes = sizeof uri->alpn;
             c->at += 5;
         } else if (strncmp(c->text + c->at, "sni=", 4) == 0) {
             target = uri->sni;
+            target_bytes = sizeof uri->sni;
             c->at += 4;
         }
         if (target == NULL || uri->scheme != URI_QUIC) {
@@ -150,7 +155,7 @@ static int parse_query(struct uri *uri, struct cursor *c)
         if (target[0] != 0) {
             return refuse(c, start, "the key stands twice");
         }
-        int rc = parse_value(target, c);
+        int rc = parse_value(target, target_bytes, c);
         if (rc < 0) {
             return rc;
         }

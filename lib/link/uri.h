@@ -6,13 +6,18 @@
 
 enum uri_scheme { URI_UDP, URI_QUIC };
 
-enum { URI_HOST_BYTES = 256, URI_NAME_BYTES = 256, URI_BYTES_MAX = 1024 };
+enum {
+    URI_HOST_BYTES = 256,
+    URI_ALPN_BYTES = 32, /* GnuTLS takes no longer name, though TLS would */
+    URI_NAME_BYTES = 256,
+    URI_BYTES_MAX = 1024
+};
 
 struct uri {
     enum uri_scheme scheme;
     uint16_t port;
     char host[URI_HOST_BYTES]; /* without the brackets of an IPv6 address */
-    char alpn[URI_NAME_BYTES]; /* empty: the default */
+    char alpn[URI_ALPN_BYTES]; /* empty: the default */
     char sni[URI_NAME_BYTES];  /* empty: made from the address */
 };
 

@@ -172,11 +172,11 @@ static void lengths_have_limits(void **state)
     assert_int_equal(parse(text), SOLSEND_ERR_BAD_URI);
     assert_int_equal(detail.offset, 7);
 
-    snprintf(text, sizeof text, "quic://h:1?alpn=%.255s&sni=%.255s", name, name);
+    snprintf(text, sizeof text, "quic://h:1?alpn=%.31s&sni=%.255s", name, name);
     assert_int_equal(parse(text), 0);
-    assert_int_equal(strlen(uri.alpn), 255);
+    assert_int_equal(strlen(uri.alpn), 31);
     assert_int_equal(strlen(uri.sni), 255);
-    snprintf(text, sizeof text, "quic://h:1?alpn=%.256s", name);
+    snprintf(text, sizeof text, "quic://h:1?alpn=%.32s", name); /* GnuTLS has no room */
     assert_int_equal(parse(text), SOLSEND_ERR_BAD_URI);
     assert_int_equal(detail.offset, 16);
     snprintf(text, sizeof text, "quic://h:1?alpn=a&sni=%.256s", name);
