@@ -265,6 +265,22 @@ static void it_closes_when_told_to(void **state)
     }
 }
 
+static void a_handshake_may_take_two_seconds(void **state)
+{
+    (void)state;
+    struct plain p;
+    mock *m = leader("");
+    assert_int_equal(plain_open(&p, mock_port(m), NULL), 0);
+    usleep(2100 * 1000); /* hears nothing, says nothing */
+    plain_until(&p, &p.closed, 1, 500);
+    assert_true(p.closed);
+    assert_false(p.close_application); /* application close 0, as it looks in a handshake */
+    assert_int_equal(p.close_code, 0x0c);
+    assert_int_equal(plain_counts(m).connections, 0);
+    plain_close(&p);
+    mock_close(m);
+}
+
 static void initials_can_be_ignored(void **state)
 {
     (void)state;
@@ -847,6 +863,7 @@ int main(void)
         cmocka_unit_test(a_shrunken_window_is_renewed_by_its_new_size),
         cmocka_unit_test(the_first_grant_can_be_late),
         cmocka_unit_test(it_closes_when_told_to),
+        cmocka_unit_test(a_handshake_may_take_two_seconds),
         cmocka_unit_test(initials_can_be_ignored),
         cmocka_unit_test(silence_ends_at_the_idle_timeout),
         cmocka_unit_test(a_forgotten_connection_answers_with_a_reset),
