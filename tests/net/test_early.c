@@ -50,7 +50,7 @@ static void accepted_early_data_arrives_before_the_handshake_is_done(void **stat
     struct bed bed;
     uint8_t leader[32];
     const mock_arrival *arrivals;
-    bed_open(&bed, "agave-4.3", TAKES);
+    bed_open(&bed, "agave-4.3", TAKES ",rtt_ms=200");
     mock_identity(bed.leader, leader);
     bed.options.expected_key = leader;
     bed.options.early_data = 1;
