@@ -31,10 +31,11 @@ static struct {
 
 static int policy_error(const char *what, int gnutls_code, solsend_detail *detail)
 {
-    const char *file = getenv("GNUTLS_SYSTEM_PRIORITY_FILE");
+    const char *file = gnutls_get_system_config_file();
+    const char *mode = gnutls_fips140_mode_enabled() ? "FIPS mode and " : "";
     return detail_set(detail, SOLSEND_ERR_TLS_POLICY, SOLSEND_NO_OFFSET,
-                      "%s (GnuTLS: %s); see the policy in %.60s", what,
-                      gnutls_strerror(gnutls_code), file != NULL ? file : "/etc/gnutls/config");
+                      "by %sthe policy in %.120s: %s (GnuTLS: %s)", mode,
+                      file != NULL ? file : "GnuTLS itself", what, gnutls_strerror(gnutls_code));
 }
 
 static int set_certificate(gnutls_certificate_credentials_t credentials,
@@ -186,9 +187,8 @@ static void prove_policy(void)
     }
     int rc = gnutls_priority_init(&shared.priority, priority_text, &at);
     if (rc < 0) {
-        shared.code =
-            policy_error("TLS 1.3, AES-128-GCM, X25519 and Ed25519 are not all allowed here", rc,
-                         &shared.detail);
+        shared.code = policy_error("TLS 1.3, AES-128-GCM, X25519 and Ed25519 are not all allowed",
+                                   rc, &shared.detail);
         return;
     }
     solsend_key *key = NULL;
@@ -203,8 +203,8 @@ static void prove_policy(void)
             rc = probe_handshake(credentials);
         }
         if (rc < 0) {
-            shared.code = policy_error("a handshake with an Ed25519 certificate fails here", rc,
-                                       &shared.detail);
+            shared.code =
+                policy_error("a handshake with an Ed25519 certificate fails", rc, &shared.detail);
         }
     }
     if (credentials != NULL) {
