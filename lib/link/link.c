@@ -92,7 +92,8 @@ static inline void set_flying(struct solsend_link *link, struct slab_entry *e)
     e->state = SLAB_FLYING;
     link->counts.early_sent += e->flight.early;
     link->large_flying += e->large;
-    if (e->flight.packets > 1 && (e->flight.bytes <= SOLSEND_TX_BYTES_MAX ||
+    if (__builtin_expect(e->flight.packets > 1, 0) &&
+        (e->flight.bytes <= SOLSEND_TX_BYTES_MAX ||
                                   e->flight.packets > 1 + e->flight.bytes / SOLSEND_TX_BYTES_MAX)) {
         link->counts.fragmented++;
     }
@@ -103,6 +104,9 @@ static inline void mark_written(struct solsend_link *link, uint32_t index, uint6
 {
     struct slab_entry *e = slab_entry(&link->slab, index);
     set_flying(link, e);
+    if (__builtin_expect(e->written_ns != 0, 0)) {
+        return; /* once more, after its repeat was cut */
+    }
     e->written_ns = now;
     link->counts.written++;
     if (e->waited) {
@@ -144,7 +148,7 @@ void link_on_acked(void *owner, struct quic_flight *flight, uint64_t now)
         link->counts.written++;
     }
     if (e->large) {
-        link->large_silent = 0;
+        link_path_acked(link, e);
     }
     link->counts.acked++;
     e->value = now - e->written_ns;
@@ -162,6 +166,25 @@ void link_on_stopped(void *owner, struct quic_flight *flight, uint64_t peer_code
     e->peer_code = peer_code;
     e->value = now - e->call_ns;
     slab_end(&link->slab, index, SOLSEND_EVENT_STOPPED, SOLSEND_ERR_STOPPED, now);
+}
+
+void link_on_cut(void *owner, int64_t stream_id)
+{
+    struct solsend_link *link = owner;
+    uint32_t index = link->slab.open_head;
+    while (index != SLOTS_NONE && slab_entry(&link->slab, index)->flight.stream_id != stream_id) {
+        index = slab_entry(&link->slab, index)->open_next;
+    }
+    struct slab_entry *e = index != SLOTS_NONE ? slab_entry(&link->slab, index) : NULL;
+    if (e == NULL || e->state != SLAB_FLYING ||
+        e->flight.bytes + QUIC_STREAM_OVERHEAD > link->quic->payload) {
+        return;
+    }
+    leave_state(link, e, index);
+    quic_abandon(link->quic, &e->flight);
+    e->flight.offset = e->flight.packets = 0;
+    slab_wait(&link->slab, index);
+    link->next_deadline_ns = 0; /* poll is due */
 }
 
 void link_on_early_refused(void *owner, uint64_t now)
@@ -201,7 +224,7 @@ static void withdraw(struct solsend_link *link, uint32_t index, uint32_t kind, i
 /* What an open transaction lacked when it was last tried. */
 static int expiry_code(const struct solsend_link *link, const struct slab_entry *e)
 {
-    if (e->state == SLAB_FLYING) {
+    if (e->state == SLAB_FLYING || e->written_ns != 0) {
         return SOLSEND_ERR_NOT_ACKED;
     }
     if (e->state == SLAB_KEPT || outbox_is_blocked(&link->box)) {
@@ -513,7 +536,7 @@ static inline uint32_t take_entry(struct solsend_link *link, const solsend_send 
     e->deadline_ns = send->deadline_ns;
     e->priority = send->priority;
     e->quiet = send->quiet != 0;
-    e->large = link->quic != NULL && send->wire_bytes + QUIC_STREAM_OVERHEAD > QUIC_PAYLOAD_MIN;
+    e->large = send->wire_bytes > QUIC_PAYLOAD_MIN - QUIC_STREAM_OVERHEAD;
     e->call_ns = now;
     if (send->deadline_ns < link->next_deadline_ns) {
         link->next_deadline_ns = send->deadline_ns;

@@ -71,6 +71,7 @@ struct solsend_link {
     uint64_t path_raise_ns; /* 0: the cap was not lowered for a black hole */
     uint64_t path_check_ns;
     uint64_t path_probe_ns; /* since when PINGs ask whether the peer lives; 0: they do not */
+    uint64_t large_through_ns; /* the newest large packet that was acknowledged: when it left */
     uint32_t large_flying;  /* entries with packets above the smallest allowed size */
     uint32_t large_silent;  /* of those, expired in a row while the peer was heard */
     uint32_t notices;       /* bits of kinds to drain, from LINK_CONNECTED on */
@@ -108,11 +109,17 @@ void link_path_report(struct solsend_link *link, uint64_t now);
 /* Looks for a path that loses large packets silently. */
 void link_path_check(struct solsend_link *link, uint64_t now);
 
+/* A large transaction was acknowledged. */
+void link_path_acked(struct solsend_link *link, const struct slab_entry *e);
+
 /* A large transaction on the wire expired unacknowledged: evidence for the same. */
 void link_path_expired(struct solsend_link *link, const struct slab_entry *e, uint64_t now);
 
 /* The outbox's word on a kept packet of a transaction; user is the link. */
 void link_on_settled(void *user, const void *owner, enum outbox_result result, uint32_t bytes);
+
+/* A repeat was cut in two: if one packet could hold it whole, it starts anew. See repeat.h. */
+void link_on_cut(void *owner, int64_t stream_id);
 
 /* The peer refused 0-RTT: what left in it waits again. */
 void link_on_early_refused(void *owner, uint64_t now);

@@ -244,7 +244,7 @@ static int open_connection(struct solsend_link *link, const struct uri *uri,
         .sni = sni,
         .expected_key = o->expected_key,
         .log = &link->log,
-        .sink = {link, link_on_acked, link_on_stopped, link_on_early_refused},
+        .sink = {link, link_on_acked, link_on_stopped, link_on_cut, link_on_early_refused},
         .congestion =
             o->congestion == SOLSEND_CONGESTION_BBR ? NGTCP2_CC_ALGO_BBR : NGTCP2_CC_ALGO_CUBIC,
         .first_flight_bytes = o->first_flight_bytes,

@@ -71,6 +71,12 @@ static const struct slab_entry *oldest_large(struct solsend_link *link)
     return NULL;
 }
 
+/* Large ones got through at about its time: what became of this one is not the path's size. */
+static int is_in_company(const struct solsend_link *link, const struct slab_entry *e)
+{
+    return e->written_ns <= link->large_through_ns + ngtcp2_conn_get_pto(link->quic->conn);
+}
+
 /*
  * A path whose ICMP is filtered loses large packets without a word, and the probes that repeat them
  * with them; a peer that pauses looks the same. So once a large packet is late, PINGs go out beside
@@ -99,17 +105,25 @@ void link_path_check(struct solsend_link *link, uint64_t now)
     }
     if (link->path_probe_ns == 0) {
         set_probing(link, now);
-    } else if (late > PROOF_TIMEOUTS * timeout &&
+    } else if (late > PROOF_TIMEOUTS * timeout && !is_in_company(link, e) &&
                q->heard_ns > link->path_probe_ns + ping_after_ns + rtt_min(q)) {
         take_for_black_hole(link, now);
         set_probing(link, 0);
     }
 }
 
+void link_path_acked(struct solsend_link *link, const struct slab_entry *e)
+{
+    link->large_silent = 0;
+    if (e->flight.packets == 1 && e->written_ns > link->large_through_ns) {
+        link->large_through_ns = e->written_ns;
+    }
+}
+
 void link_path_expired(struct solsend_link *link, const struct slab_entry *e, uint64_t now)
 {
     /* what was heard after its packet's round trip shows that the peer lives and hears us */
-    if (e->written_ns == 0 || link->quic->payload <= QUIC_PAYLOAD_MIN ||
+    if (e->written_ns == 0 || link->quic->payload <= QUIC_PAYLOAD_MIN || is_in_company(link, e) ||
         link->quic->heard_ns <= e->written_ns + rtt_min(link->quic)) {
         return;
     }

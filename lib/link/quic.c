@@ -2,6 +2,7 @@
 
 #include <ngtcp2/ngtcp2_crypto_gnutls.h>
 #include <sodium.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,14 @@
 #include "base/log.h"
 #include "link/initial_order.h"
 #include "link/quic_end.h"
+#include "link/repeat.h"
 
-enum { CID_BYTES = 8, DCID_BYTES = 18, CONTROL_PACKETS_MAX = 256 };
+enum {
+    CID_BYTES = 8,
+    DCID_BYTES = 18,
+    CONTROL_PACKETS_MAX = 256,
+    CREDIT_ENDLESS = 1 << 30 /* more streams than this at once: a stream costs nothing */
+};
 
 static struct quic *from_ref(ngtcp2_crypto_conn_ref *ref)
 {
@@ -44,6 +51,13 @@ encrypt_initial(uint8_t *dest, const ngtcp2_crypto_aead *aead,
                                     nonce_bytes, aad, aad_bytes);
 }
 
+/*
+ * The encrypt callback is not told whose packet it is. Threads that want to know what they write
+ * say so here; the count keeps the others from looking for it in thread-local memory.
+ */
+static atomic_uint watchers;
+static _Thread_local int64_t *watched_cut;
+
 static int on_encrypt(uint8_t *dest, const ngtcp2_crypto_aead *aead,
                       const ngtcp2_crypto_aead_ctx *context, const uint8_t *plaintext,
                       size_t plaintext_bytes, const uint8_t *nonce, size_t nonce_bytes,
@@ -52,6 +66,10 @@ static int on_encrypt(uint8_t *dest, const ngtcp2_crypto_aead *aead,
     if (initial_order_wants(aad, aad_bytes)) {
         return encrypt_initial(dest, aead, context, plaintext, plaintext_bytes, nonce, nonce_bytes,
                                aad, aad_bytes);
+    }
+    if (__builtin_expect(atomic_load_explicit(&watchers, memory_order_relaxed) != 0, 0) &&
+        watched_cut != NULL) {
+        *watched_cut = repeat_find_cut(plaintext, plaintext_bytes);
     }
     return ngtcp2_crypto_encrypt_cb(dest, aead, context, plaintext, plaintext_bytes, nonce,
                                     nonce_bytes, aad, aad_bytes);
@@ -219,6 +237,7 @@ static int on_handshake_completed(ngtcp2_conn *conn, void *user)
     q->connected_ns = q->now;
     q->stream_bytes_max = peer->initial_max_stream_data_uni;
     q->streams_granted = peer->initial_max_streams_uni;
+    q->restarts = peer->initial_max_streams_uni > CREDIT_ENDLESS;
     if (peer->max_udp_payload_size < q->payload) {
         quic_lower_payload(q, (uint32_t)peer->max_udp_payload_size);
     }
@@ -471,6 +490,23 @@ static void end_by_library(struct quic *q, int error, uint64_t now)
               ngtcp2_strerror(error));
 }
 
+/* One packet of what is due, and the stream that it cuts in two; -1: none. */
+static ngtcp2_ssize write_watched(struct quic *q, uint8_t *space, uint32_t cap, uint64_t now,
+                                  int64_t *cut)
+{
+    ngtcp2_pkt_info pi;
+    *cut = -1;
+    if (!q->restarts) {
+        return ngtcp2_conn_write_pkt(q->conn, NULL, &pi, space, cap, now);
+    }
+    watched_cut = cut;
+    atomic_fetch_add_explicit(&watchers, 1, memory_order_relaxed);
+    ngtcp2_ssize n = ngtcp2_conn_write_pkt(q->conn, NULL, &pi, space, cap, now);
+    atomic_fetch_sub_explicit(&watchers, 1, memory_order_relaxed);
+    watched_cut = NULL;
+    return n;
+}
+
 /*
  * Everything that is due without new stream data. Afterwards nothing is owed unless the window or
  * the socket is shut, so that a transaction's packet carries that transaction and nothing else.
@@ -483,8 +519,8 @@ static void write_control(struct quic *q, uint64_t now)
         if (space == NULL) {
             return;
         }
-        ngtcp2_pkt_info pi;
-        ngtcp2_ssize n = ngtcp2_conn_write_pkt(q->conn, NULL, &pi, space, cap, now);
+        int64_t cut;
+        ngtcp2_ssize n = write_watched(q, space, cap, now, &cut);
         if (n < 0) {
             end_by_library(q, (int)n, now);
             return;
@@ -495,6 +531,9 @@ static void write_control(struct quic *q, uint64_t now)
         }
         if (outbox_push(q->box, (uint32_t)n) == OUTBOX_BIG) {
             quic_lower_payload(q, (uint32_t)n - 1);
+        }
+        if (cut >= 0) {
+            q->sink.cut(q->sink.owner, cut);
         }
     }
 }

@@ -58,6 +58,8 @@ struct quic_sink {
     void (*acked)(void *owner, struct quic_flight *flight, uint64_t now);
     /* the peer stopped the stream (STOP_SENDING); not used after this call */
     void (*stopped)(void *owner, struct quic_flight *flight, uint64_t peer_code, uint64_t now);
+    /* a packet ends within this stream; whoever gives it up now spares the peer its rest */
+    void (*cut)(void *owner, int64_t stream_id);
     /* the peer refused 0-RTT: every flight with `early` set is as if never written */
     void (*early_refused)(void *owner, uint64_t now);
 };
@@ -116,6 +118,7 @@ struct quic {
     uint8_t has_expected_key;
     uint8_t strict_key;
     uint8_t keep_alive;
+    uint8_t restarts; /* what would be repeated in two packets rather starts anew */
     uint8_t early; /* 0-RTT is possible until the handshake is done */
     char end_text[96];
     char ticket_name[TICKETS_NAME_BYTES]; /* empty: no tickets */
