@@ -121,9 +121,18 @@ static void a_mapped_address_is_an_ipv4_address(void **state)
 static void a_name_is_resolved(void **state)
 {
     (void)state;
-    assert_int_equal(open_to("localhost", 7), 0);
+    int rc = open_to("localhost", 7);
+    if (rc == SOLSEND_ERR_RESOLVE) {
+        SKIP_TEST("localhost has no address here: there is no /etc/hosts");
+    }
+    assert_int_equal(rc, 0);
     assert_int_equal(endpoint_address_port(&endpoint.remote), 7);
     endpoint_close(&endpoint);
+}
+
+static void a_name_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
     /* longer than a label may be: no server needs to be asked */
     char name[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid";
     refused(open_to(name, 7), SOLSEND_ERR_RESOLVE, "aaaa.invalid", ": ");
@@ -438,6 +447,7 @@ int main(void)
         cmocka_unit_test(an_ipv6_socket_is_the_same),
         cmocka_unit_test(a_mapped_address_is_an_ipv4_address),
         cmocka_unit_test(a_name_is_resolved),
+        cmocka_unit_test(a_name_that_cannot_be_is_refused),
         cmocka_unit_test(addresses_nobody_has_are_refused),
         cmocka_unit_test(the_local_address_is_bound),
         cmocka_unit_test(a_local_address_must_be_here_and_of_the_peers_family),

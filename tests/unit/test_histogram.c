@@ -421,16 +421,16 @@ static void recording_is_cheap(void **state)
     (void)state;
     solsend_histogram *h = opened();
     uint64_t best = UINT64_MAX;
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 2000; round++) { /* short: one of them is not interrupted */
         uint64_t start = clock_now();
-        for (uint64_t i = 0; i < 100000; i++) {
+        for (uint64_t i = 0; i < 1000; i++) {
             histogram_record(h, 1000 + (i & 1023));
         }
         uint64_t spent = clock_now() - start;
         best = spent < best ? spent : best;
     }
-    print_message("record: %.2f ns\n", (double)best / 100000);
-    assert_true(best / 100000 < 500); /* generous: sanitizers and busy machines pass */
+    print_message("record: %.2f ns\n", (double)best / 1000);
+    assert_true(best / 1000 < 500); /* generous: sanitizers and busy machines pass */
     solsend_histogram_close(h);
 }
 
