@@ -286,18 +286,17 @@ void tls_close(struct tls *tls)
     }
 }
 
-int tls_peer_key(const struct tls *tls, uint8_t out[32])
+int tls_certificate_key(const uint8_t *der, size_t bytes, uint8_t out[32])
 {
-    unsigned count = 0;
-    const gnutls_datum_t *chain = gnutls_certificate_get_peers(tls->session, &count);
     gnutls_x509_crt_t crt;
-    if (chain == NULL || count == 0 || gnutls_x509_crt_init(&crt) < 0) {
+    if (gnutls_x509_crt_init(&crt) < 0) {
         return -1;
     }
     gnutls_ecc_curve_t curve;
+    gnutls_datum_t datum = {(uint8_t *)(uintptr_t)der, (unsigned)bytes};
     gnutls_datum_t x = {NULL, 0}, y = {NULL, 0};
     int found = -1;
-    if (gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
+    if (gnutls_x509_crt_import(crt, &datum, GNUTLS_X509_FMT_DER) == 0 &&
         gnutls_x509_crt_get_pk_ecc_raw(crt, &curve, &x, &y) == 0) {
         if (curve == GNUTLS_ECC_CURVE_ED25519 && x.size == 32) {
             memcpy(out, x.data, 32);
@@ -308,4 +307,11 @@ int tls_peer_key(const struct tls *tls, uint8_t out[32])
     }
     gnutls_x509_crt_deinit(crt);
     return found;
+}
+
+int tls_peer_key(const struct tls *tls, uint8_t out[32])
+{
+    unsigned count = 0;
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(tls->session, &count);
+    return chain != NULL && count > 0 ? tls_certificate_key(chain[0].data, chain[0].size, out) : -1;
 }

@@ -33,7 +33,10 @@ struct tls_wishes {
 int tls_open(struct tls *tls, const struct tls_wishes *wishes, solsend_detail *detail);
 void tls_close(struct tls *tls);
 
-/* Copies the Ed25519 key of the peer's certificate; 0, or -1 if there is none. */
+/* Copies the Ed25519 key of a certificate; 0, or -1 if it is no certificate or has another key. */
+int tls_certificate_key(const uint8_t *der, size_t bytes, uint8_t out[32]);
+
+/* The same of the peer's certificate; -1 too if it sent none. */
 int tls_peer_key(const struct tls *tls, uint8_t out[32]);
 
 #endif
