@@ -94,15 +94,14 @@ static inline void set_flying(struct solsend_link *link, struct slab_entry *e)
     link->large_flying += e->large;
     if (__builtin_expect(e->flight.packets > 1, 0) &&
         (e->flight.bytes <= SOLSEND_TX_BYTES_MAX ||
-                                  e->flight.packets > 1 + e->flight.bytes / SOLSEND_TX_BYTES_MAX)) {
+         e->flight.packets > 1 + e->flight.bytes / SOLSEND_TX_BYTES_MAX)) {
         link->counts.fragmented++;
     }
 }
 
 /* Every byte is with the socket, at `now`. */
-static inline void mark_written(struct solsend_link *link, uint32_t index, uint64_t now)
+static inline void mark_written(struct solsend_link *link, struct slab_entry *e, uint64_t now)
 {
-    struct slab_entry *e = slab_entry(&link->slab, index);
     set_flying(link, e);
     if (__builtin_expect(e->written_ns != 0, 0)) {
         return; /* once more, after its repeat was cut */
@@ -111,7 +110,7 @@ static inline void mark_written(struct solsend_link *link, uint32_t index, uint6
     link->counts.written++;
     if (e->waited) {
         histogram_record(&link->hops[SOLSEND_HOP_CREDIT], now - e->call_ns);
-        slab_tell_written(&link->slab, index);
+        slab_tell_written(&link->slab, slab_index(&link->slab, e));
     }
 }
 
@@ -380,7 +379,7 @@ void link_on_settled(void *user, const void *owner, enum outbox_result result, u
     uint64_t now = link->box.settled_ns;
     link->kept--;
     if (result == OUTBOX_SENT) {
-        mark_written(link, index, now);
+        mark_written(link, e, now);
     } else {
         set_flying(link, e);
     }
@@ -413,12 +412,11 @@ static __attribute__((noinline)) void set_unwritten(struct solsend_link *link, s
 }
 
 /* Tries one accepted entry. Returns an enum quic_block value; the entry's state is set. */
-static inline int transmit(struct solsend_link *link, uint32_t index, uint64_t now)
+static inline int transmit(struct solsend_link *link, struct slab_entry *e, uint64_t now)
 {
-    struct slab_entry *e = slab_entry(&link->slab, index);
     int rc = quic_write(link->quic, &e->flight, now);
     if (__builtin_expect(rc == QUIC_WRITTEN, 1)) {
-        mark_written(link, index, clock_now());
+        mark_written(link, e, clock_now());
     } else {
         set_unwritten(link, e, rc, now);
     }
@@ -445,7 +443,7 @@ static int send_waiting(struct solsend_link *link, uint64_t now)
             continue;
         }
         slab_unwait(&link->slab, index);
-        int rc = transmit(link, index, now);
+        int rc = transmit(link, e, now);
         if (rc < 0) {
             slab_wait(&link->slab, index);
             note_block(link, rc);
@@ -565,7 +563,7 @@ static int put_udp(struct solsend_link *link, uint32_t index, uint64_t now)
     uint64_t end = clock_now();
     int at_once = r == OUTBOX_SENT && !e->waited;
     if (r == OUTBOX_SENT) {
-        mark_written(link, index, end);
+        mark_written(link, e, end);
     }
     if (at_once) {
         histogram_record(&link->hops[SOLSEND_HOP_CALL], end - now);
@@ -626,13 +624,13 @@ static __attribute__((noinline)) int send_later(struct solsend_link *link, uint3
 
 static inline int send_quic(struct solsend_link *link, uint32_t index, uint64_t now)
 {
+    struct slab_entry *e = slab_entry(&link->slab, index);
     int alone = link->slab.wait_head == SLOTS_NONE;
-    int rc = alone ? transmit(link, index, now) : QUIC_NO_CREDIT;
+    int rc = alone ? transmit(link, e, now) : QUIC_NO_CREDIT;
     if (__builtin_expect(rc != QUIC_WRITTEN, 0)) {
         return send_later(link, index, rc, now);
     }
-    histogram_record(&link->hops[SOLSEND_HOP_CALL],
-                     slab_entry(&link->slab, index)->written_ns - now);
+    histogram_record(&link->hops[SOLSEND_HOP_CALL], e->written_ns - now);
     return 1;
 }
 

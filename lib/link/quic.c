@@ -34,42 +34,45 @@ static ngtcp2_conn *get_conn(ngtcp2_crypto_conn_ref *ref)
 /* ---- what ngtcp2 asks of us ------------------------------------------------------------------ */
 
 /*
- * Client Initials get their CRYPTO frames back in order: Firedancer has no CRYPTO reorder buffer
- * (src/waltz/quic/fd_quic.c, fd_quic_handle_crypto_frame) and ngtcp2 >= 1.15 shuffles them.
- */
-static __attribute__((noinline, cold)) int
-encrypt_initial(uint8_t *dest, const ngtcp2_crypto_aead *aead,
-                const ngtcp2_crypto_aead_ctx *context, const uint8_t *plaintext,
-                size_t plaintext_bytes, const uint8_t *nonce, size_t nonce_bytes,
-                const uint8_t *aad, size_t aad_bytes)
-{
-    uint8_t sorted[INITIAL_ORDER_BYTES_MAX];
-    if (initial_order_sort(sorted, plaintext, plaintext_bytes)) {
-        plaintext = sorted;
-    }
-    return ngtcp2_crypto_encrypt_cb(dest, aead, context, plaintext, plaintext_bytes, nonce,
-                                    nonce_bytes, aad, aad_bytes);
-}
-
-/*
  * The encrypt callback is not told whose packet it is. Threads that want to know what they write
  * say so here; the count keeps the others from looking for it in thread-local memory.
  */
 static atomic_uint watchers;
 static _Thread_local int64_t *watched_cut;
 
+/*
+ * Client Initials get their CRYPTO frames back in order: Firedancer has no CRYPTO reorder buffer
+ * (src/waltz/quic/fd_quic.c, fd_quic_handle_crypto_frame) and ngtcp2 >= 1.15 shuffles them. What is
+ * repeated is looked through where somebody watches.
+ */
+static __attribute__((noinline, cold)) int
+encrypt_after_a_look(uint8_t *dest, const ngtcp2_crypto_aead *aead,
+                     const ngtcp2_crypto_aead_ctx *context, const uint8_t *plaintext,
+                     size_t plaintext_bytes, const uint8_t *nonce, size_t nonce_bytes,
+                     const uint8_t *aad, size_t aad_bytes)
+{
+    uint8_t sorted[INITIAL_ORDER_BYTES_MAX];
+    if (initial_order_wants(aad, aad_bytes)) {
+        if (initial_order_sort(sorted, plaintext, plaintext_bytes)) {
+            plaintext = sorted;
+        }
+    } else if (watched_cut != NULL) {
+        *watched_cut = repeat_find_cut(plaintext, plaintext_bytes);
+    }
+    return ngtcp2_crypto_encrypt_cb(dest, aead, context, plaintext, plaintext_bytes, nonce,
+                                    nonce_bytes, aad, aad_bytes);
+}
+
 static int on_encrypt(uint8_t *dest, const ngtcp2_crypto_aead *aead,
                       const ngtcp2_crypto_aead_ctx *context, const uint8_t *plaintext,
                       size_t plaintext_bytes, const uint8_t *nonce, size_t nonce_bytes,
                       const uint8_t *aad, size_t aad_bytes)
 {
-    if (initial_order_wants(aad, aad_bytes)) {
-        return encrypt_initial(dest, aead, context, plaintext, plaintext_bytes, nonce, nonce_bytes,
-                               aad, aad_bytes);
-    }
-    if (__builtin_expect(atomic_load_explicit(&watchers, memory_order_relaxed) != 0, 0) &&
-        watched_cut != NULL) {
-        *watched_cut = repeat_find_cut(plaintext, plaintext_bytes);
+    int look = initial_order_wants(aad, aad_bytes) ||
+               atomic_load_explicit(&watchers, memory_order_relaxed) != 0;
+    if (__builtin_expect(look, 0)) {
+        return encrypt_after_a_look(dest, aead, context, plaintext, plaintext_bytes, nonce,
+                                    nonce_bytes, aad, aad_bytes);
     }
     return ngtcp2_crypto_encrypt_cb(dest, aead, context, plaintext, plaintext_bytes, nonce,
                                     nonce_bytes, aad, aad_bytes);

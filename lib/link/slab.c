@@ -26,33 +26,6 @@ void slab_open(struct slab *slab, uint32_t count, uint8_t *memory)
     slab->open_count = slab->wait_count = 0;
 }
 
-uint32_t slab_take(struct slab *slab)
-{
-    uint32_t index = slots_take(&slab->slots);
-    if (index == SLOTS_NONE) {
-        return SLOTS_NONE;
-    }
-    struct slab_entry *e = &slab->entries[index];
-    /* member by member: clearing all of it would cost more than the rest of a send's bookkeeping */
-    e->flight.stream_id = -1;
-    e->flight.offset = e->flight.packets = e->flight.early = 0;
-    e->written_ns = 0;
-    e->peer_code = e->value = 0;
-    e->code = 0;
-    e->state = SLAB_WAITING;
-    e->kind = e->tell = e->has_event = e->waited = 0;
-    e->open_prev = slab->open_tail;
-    e->open_next = SLOTS_NONE;
-    if (slab->open_tail != SLOTS_NONE) {
-        slab->entries[slab->open_tail].open_next = index;
-    } else {
-        slab->open_head = index;
-    }
-    slab->open_tail = index;
-    slab->open_count++;
-    return index;
-}
-
 static void leave_open(struct slab *slab, uint32_t index)
 {
     struct slab_entry *e = &slab->entries[index];
