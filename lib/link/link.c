@@ -268,12 +268,6 @@ static void expire_late(struct solsend_link *link, enum slab_state last, uint64_
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static void on_socket_error(struct solsend_link *link, int error)
-{
-    link->box.counts.icmp++;
-    link->box.last_errno = error;
-}
-
 /* Before the peer's first packet an ICMP error is the answer; later it is only counted. */
 static void judge_silence(struct solsend_link *link)
 {
@@ -299,7 +293,7 @@ static int read_datagrams(struct solsend_link *link, int max)
                 continue;
             }
             if (errno != EAGAIN && errno != EWOULDBLOCK) {
-                on_socket_error(link, errno);
+                link_path_on_error(link, errno);
             }
             break;
         }
@@ -505,8 +499,8 @@ static inline int check_send(const struct solsend_link *link, const solsend_send
     if (link->end_code != 0) {
         return SOLSEND_ERR_CLOSED;
     }
-    if (send->wire == NULL && send->wire_bytes != 0) {
-        return SOLSEND_ERR_USAGE;
+    if (__builtin_expect(send->wire == NULL, 0)) {
+        return send->wire_bytes == 0 ? SOLSEND_ERR_TX_EMPTY : SOLSEND_ERR_USAGE;
     }
     int rc = inspect_size(send->wire, send->wire_bytes);
     if (rc < 0) {

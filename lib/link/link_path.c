@@ -1,6 +1,8 @@
 /* Watching what the path carries, while the link is up. */
 #include "link/link.h"
 
+#include <errno.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -14,20 +16,39 @@ enum {
     PROOF_EXPIRED = 3 /* or so many large transactions in a row that expired so */
 };
 
+/* The kernel heard of a smaller path, from a router or by EMSGSIZE. */
+static void learn(struct solsend_link *link)
+{
+    if (link->box.path_news) {
+        link->box.path_news = 0;
+        uint32_t known = endpoint_path_payload(&link->endpoint);
+        if (known != 0) {
+            quic_lower_payload(link->quic, known);
+        }
+    }
+}
+
 static void tell(struct solsend_link *link, uint64_t now)
 {
     link->payload_seen = link->quic->payload;
     link_notify(link, SOLSEND_EVENT_LINK_PATH, link->payload_seen, now);
 }
 
+void link_path_on_error(struct solsend_link *link, int error)
+{
+    link->box.counts.icmp++;
+    link->box.last_errno = error;
+    if (error == EMSGSIZE && link->quic != NULL) {
+        link->box.path_news = 1;
+        learn(link);
+    }
+}
+
 void link_path_report(struct solsend_link *link, uint64_t now)
 {
+    learn(link);
     if (link->quic->payload >= link->payload_seen) {
         return;
-    }
-    uint32_t known = endpoint_path_payload(&link->endpoint);
-    if (known != 0) {
-        quic_lower_payload(link->quic, known);
     }
     tell(link, now);
     log_line(&link->log, SOLSEND_LOG_WARN, "the path carries less: payload cap now %u bytes",
@@ -87,7 +108,7 @@ void link_path_check(struct solsend_link *link, uint64_t now)
     struct quic *q = link->quic;
     if (link->path_raise_ns != 0 && now >= link->path_raise_ns) {
         link->path_raise_ns = 0;
-        q->payload = link->path_raise_to;
+        quic_set_payload(q, link->path_raise_to);
         tell(link, now);
     }
     if (now < link->path_check_ns || (link->large_flying == 0 && link->path_probe_ns == 0)) {

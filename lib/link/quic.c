@@ -379,7 +379,7 @@ int quic_open(struct quic **out, const struct quic_config *config, const struct 
     q->sink = config->sink;
     q->log = *config->log;
     q->now = q->last_now = q->opened_ns = now;
-    q->payload = config->payload_bytes_max;
+    quic_set_payload(q, config->payload_bytes_max);
     q->idle_ns = config->idle_timeout_ns;
     q->keep_alive = config->keep_alive != 0;
     q->strict_key = config->strict_key != 0;
@@ -544,8 +544,9 @@ static void write_control(struct quic *q, uint64_t now)
 /* May a new stream begin? Asked before it is opened: an open stream cannot be taken back. */
 static inline int check_room(struct quic *q, const struct quic_flight *flight, uint64_t now)
 {
-    int tight = flight->bytes + 2 * QUIC_STREAM_OVERHEAD > q->payload;
-    if (__builtin_expect(q->owes, 0) || (tight && ngtcp2_conn_get_expiry(q->conn) <= now)) {
+    int tight = flight->bytes > q->roomy_bytes;
+    if (__builtin_expect(q->owes | tight, 0) &&
+        (q->owes || ngtcp2_conn_get_expiry(q->conn) <= now)) {
         write_control(q, now);
         if (quic_is_dead(q)) {
             return QUIC_DEAD;
@@ -627,7 +628,9 @@ static inline int write_packet(struct quic *q, struct quic_flight *flight, uint6
     if (taken > 0) {
         flight->offset += (uint32_t)taken;
         flight->packets++;
-        flight->early |= q->early;
+        if (__builtin_expect(q->early, 0)) {
+            flight->early = 1;
+        }
     }
     enum outbox_result r = outbox_push(q->box, (uint32_t)n);
     return __builtin_expect(r == OUTBOX_SENT, 1) ? QUIC_WRITTEN : judge_unsent(q, flight, r, n);
@@ -773,6 +776,12 @@ void quic_ping_after(struct quic *quic, uint64_t ns)
     }
 }
 
+void quic_set_payload(struct quic *quic, uint32_t payload)
+{
+    quic->payload = payload;
+    quic->roomy_bytes = payload - 2 * QUIC_STREAM_OVERHEAD;
+}
+
 int quic_lower_payload(struct quic *quic, uint32_t payload)
 {
     if (payload < QUIC_PAYLOAD_MIN) {
@@ -781,7 +790,7 @@ int quic_lower_payload(struct quic *quic, uint32_t payload)
     if (payload >= quic->payload) {
         return 0;
     }
-    quic->payload = payload;
+    quic_set_payload(quic, payload);
     return 1;
 }
 

@@ -103,9 +103,10 @@ struct quic {
     uint64_t idle_ns;
     uint64_t stream_bytes_max; /* peer's limit for one stream; 0: not known yet */
     uint64_t peer_code;
-    uint64_t heard_ns; /* newest packet that was ours */
-    uint64_t acks;     /* acknowledgements of stream data seen */
-    uint32_t payload;  /* cap in force */
+    uint64_t heard_ns;    /* newest packet that was ours */
+    uint64_t acks;        /* acknowledgements of stream data seen */
+    uint32_t payload;     /* cap in force */
+    uint32_t roomy_bytes; /* transactions up to here leave room for an ACK beside them */
     uint32_t confirmed;
     uint32_t retries;
     uint32_t keys_made; /* ngtcp2 makes the next keys ahead: the first are not an update yet */
@@ -119,7 +120,7 @@ struct quic {
     uint8_t strict_key;
     uint8_t keep_alive;
     uint8_t restarts; /* what would be repeated in two packets rather starts anew */
-    uint8_t early; /* 0-RTT is possible until the handshake is done */
+    uint8_t early;    /* 0-RTT is possible until the handshake is done */
     char end_text[96];
     char ticket_name[TICKETS_NAME_BYTES]; /* empty: no tickets */
 };
@@ -163,6 +164,9 @@ void quic_abandon(struct quic *quic, struct quic_flight *flight);
 
 /* From now on a PING leaves after so long without a packet, ns; 0: never. */
 void quic_ping_after(struct quic *quic, uint64_t ns);
+
+/* Sets the payload cap, QUIC_PAYLOAD_MIN to QUIC_PAYLOAD_MAX. */
+void quic_set_payload(struct quic *quic, uint32_t payload);
 
 /* Lowers the payload cap, never under QUIC_PAYLOAD_MIN. Returns 1 if it changed. */
 int quic_lower_payload(struct quic *quic, uint32_t payload);
