@@ -103,6 +103,9 @@ void link_notify(struct solsend_link *link, uint32_t kind, uint64_t value, uint6
 void link_on_acked(void *owner, struct quic_flight *flight, uint64_t now);
 void link_on_stopped(void *owner, struct quic_flight *flight, uint64_t peer_code, uint64_t now);
 
+/* recv reported the ICMP error of an earlier packet. */
+void link_path_on_error(struct solsend_link *link, int error);
+
 /* Tells of a smaller cap than the one last reported, learnt from EMSGSIZE or the peer. */
 void link_path_report(struct solsend_link *link, uint64_t now);
 

@@ -30,8 +30,16 @@ static int is_earlier_icmp(int error)
            error == EHOSTDOWN || error == ENOPROTOOPT || error == EPROTO;
 }
 
+/* How often one packet is tried again. */
+struct patience {
+    int icmp;
+    int size; /* EMSGSIZE too may be a router's word on an earlier, larger packet */
+};
+
+static const struct patience fresh = {ICMP_RETRIES, 1};
+
 /* Sorts one errno of a single packet. 0: try again at once. */
-static int judge(struct outbox *box, int error, int *icmp_left)
+static int judge(struct outbox *box, int error, struct patience *left)
 {
     box->last_errno = error;
     if (error == EINTR) {
@@ -39,10 +47,14 @@ static int judge(struct outbox *box, int error, int *icmp_left)
     }
     if (is_earlier_icmp(error)) {
         box->counts.icmp++;
-        if ((*icmp_left)-- > 0) {
+        if (left->icmp-- > 0) {
             return 0;
         }
         return OUTBOX_LOST;
+    }
+    if (error == EMSGSIZE && left->size-- > 0) {
+        box->path_news = 1;
+        return 0;
     }
     switch (error) {
     case EAGAIN:
@@ -77,8 +89,8 @@ static void count_sent(struct outbox *box, uint64_t bytes, uint64_t datagrams)
 static __attribute__((noinline, cold)) enum outbox_result
 send_again(struct outbox *box, const void *data, uint32_t bytes, int error)
 {
-    for (int icmp_left = ICMP_RETRIES;;) {
-        int verdict = judge(box, error, &icmp_left);
+    for (struct patience left = fresh;;) {
+        int verdict = judge(box, error, &left);
         if (verdict != 0) {
             return after_failure(verdict);
         }
@@ -123,8 +135,7 @@ enum outbox_result outbox_send_stamped(struct outbox *box, const void *data, uin
     memcpy(CMSG_DATA(c), &flags, sizeof flags);
 
     box->sample = 0;
-    int icmp_left = ICMP_RETRIES;
-    for (;;) {
+    for (struct patience left = fresh;;) {
         box->counts.calls++;
         box->enter_ns = clock_now();
         ssize_t n = sendmsg(box->fd, &message, MSG_NOSIGNAL);
@@ -134,7 +145,7 @@ enum outbox_result outbox_send_stamped(struct outbox *box, const void *data, uin
             count_sent(box, bytes, 1);
             return OUTBOX_SENT;
         }
-        int verdict = judge(box, error, &icmp_left);
+        int verdict = judge(box, error, &left);
         if (verdict != 0) {
             return after_failure(verdict);
         }
@@ -232,7 +243,7 @@ static enum outbox_result send_segmented(struct outbox *box, uint32_t packets, u
     c->cmsg_len = CMSG_LEN(sizeof box->lengths[0]);
     memcpy(CMSG_DATA(c), &box->lengths[box->next], sizeof box->lengths[0]);
 
-    for (int icmp_left = ICMP_RETRIES;;) {
+    for (struct patience left = fresh;;) {
         box->counts.calls++;
         if (sendmsg(box->fd, &message, MSG_NOSIGNAL) >= 0) {
             count_sent(box, bytes, packets);
@@ -243,8 +254,12 @@ static enum outbox_result send_segmented(struct outbox *box, uint32_t packets, u
         if (errno == EINTR) {
             continue;
         }
-        if (is_earlier_icmp(errno) && icmp_left-- > 0) {
+        if (is_earlier_icmp(errno) && left.icmp-- > 0) {
             box->counts.icmp++;
+            continue;
+        }
+        if (errno == EMSGSIZE && left.size-- > 0) {
+            box->path_news = 1;
             continue;
         }
         if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {

@@ -48,6 +48,7 @@ struct outbox {
     uint32_t gathering;  /* packets are kept until outbox_flush */
     uint32_t segment_ok; /* GSO allowed and not refused by the kernel so far */
     uint32_t sample;     /* the next push asks for kernel stamps and takes its own */
+    uint32_t path_news;  /* EMSGSIZE came: the kernel may know a smaller path now */
     int last_errno;      /* of the newest failure, 0: none yet */
     uint64_t enter_ns;   /* of the newest sampled push: before and after its system call */
     uint64_t leave_ns;

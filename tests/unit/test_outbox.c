@@ -198,7 +198,7 @@ static void a_closed_port_costs_one_call_more(void **state)
 static void what_the_kernel_refuses_for_good_is_told(void **state)
 {
     (void)state;
-    SCRIPT(EMSGSIZE);
+    SCRIPT(EMSGSIZE, EMSGSIZE);
     assert_int_equal(push(1400), OUTBOX_BIG);
     assert_int_equal(bed.box.counts.too_big, 1);
     SCRIPT(EPERM);
@@ -233,7 +233,7 @@ static void a_sampled_packet_takes_the_time_and_the_same_care(void **state)
     assert_int_equal(push(300), OUTBOX_KEPT);
     assert_int_equal(outbox_flush(&bed.box), OUTBOX_SENT);
     bed.box.sample = 1;
-    SCRIPT(EMSGSIZE);
+    SCRIPT(EMSGSIZE, EMSGSIZE);
     assert_int_equal(push(300), OUTBOX_BIG);
     assert_int_equal(bed.box.sample, 0);
     bed.box.sample = 1;
@@ -385,7 +385,8 @@ static void refused_segments_lose_nothing_and_are_asked_once(void **state)
         all_arrived(0); /* without the fallback six packets are lost … */
         GATHER(300, 300, 300, 300, 300, 200);
         assert_int_equal(outbox_flush(&bed.box), OUTBOX_SENT);
-        made(" 1700/300 300 300 300 300 300 200");
+        made(errors[i] == EMSGSIZE ? " 1700/300 1700/300 300 300 300 300 300 200"
+                                   : " 1700/300 300 300 300 300 300 200");
         all_arrived(6); /* … with it none */
         assert_int_equal(bed.box.counts.segment_failures, 1);
         assert_int_equal(bed.box.counts.segmented, 0);
@@ -434,11 +435,29 @@ static void a_group_survives_earlier_icmp_errors(void **state)
     assert_true(bed.box.segment_ok);
 }
 
+/* A router's "fragmentation needed" for an earlier packet is reported by the next send. */
+static void the_size_of_an_earlier_packet_is_not_held_against_this_one(void **state)
+{
+    (void)state;
+    SCRIPT(EMSGSIZE);
+    assert_int_equal(push(100), OUTBOX_SENT);
+    assert_int_equal(bed.box.path_news, 1);
+    assert_int_equal(bed.box.counts.too_big, 0);
+    assert_int_equal(bed.box.counts.calls, 2);
+    GATHER(300, 300, 300, 300);
+    SCRIPT(EMSGSIZE);
+    assert_int_equal(outbox_flush(&bed.box), OUTBOX_SENT);
+    made(" 1200/300 1200/300");
+    assert_true(bed.box.segment_ok);
+    assert_int_equal(bed.box.counts.segment_failures, 0);
+    all_arrived(5);
+}
+
 static void one_lost_packet_does_not_hold_the_others_up(void **state)
 {
     (void)state;
     GATHER(300, 200, 100);
-    SCRIPT(0, EMSGSIZE, 0);
+    SCRIPT(0, EMSGSIZE, EMSGSIZE, 0);
     assert_int_equal(outbox_flush(&bed.box), OUTBOX_BIG);
     assert_int_equal(arrived(), 300);
     bed.expected++;
@@ -494,7 +513,7 @@ static void every_owner_is_told_of_its_own_packet(void **state)
     push_of('-', 200);
     push_of('b', 100);
     push_of('c', 90);
-    SCRIPT(0, 0, EMSGSIZE, EPERM);
+    SCRIPT(0, 0, EMSGSIZE, EMSGSIZE, EPERM);
     uint64_t before = clock_now();
     outbox_flush(&bed.box);
     assert_string_equal(owners.told, "asbbcl");
@@ -653,6 +672,7 @@ int main(void)
         TEST(earlier_icmp_errors_are_passed_over),
         TEST(a_closed_port_costs_one_call_more),
         TEST(what_the_kernel_refuses_for_good_is_told),
+        TEST(the_size_of_an_earlier_packet_is_not_held_against_this_one),
         TEST(a_sampled_packet_takes_the_time_and_the_same_care),
         TEST(fewer_than_four_packets_use_no_segments),
         TEST(equal_packets_share_one_call),
