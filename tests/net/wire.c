@@ -47,6 +47,9 @@ static int add_host(struct wire *wire, enum wire_host host)
     if (unshare(CLONE_NEWNET) != 0) {
         return -1;
     }
+    /* no second of waiting for duplicate addresses that cannot be */
+    (void)write_file("/proc/sys/net/ipv6/conf/all/accept_dad", "0");
+    (void)write_file("/proc/sys/net/ipv6/conf/default/accept_dad", "0");
     wire->ns[host] = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     pid_t parent = getpid();
     wire->keepers[host] = fork();
