@@ -778,8 +778,7 @@ int solsend_link_cancel(solsend_link *link, uint64_t ticket)
 static void keep_hot(struct solsend_link *link, uint64_t now)
 {
     if (shadow_due(link->shadow, link->keep_hot_ns) <= now) {
-        link->counts.warm_sends++;
-        solsend_shadow_touch(link->shadow);
+        link->counts.warm_sends += solsend_shadow_touch(link->shadow) == 0;
     }
 }
 

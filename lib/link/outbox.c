@@ -147,6 +147,7 @@ enum outbox_result outbox_send_stamped(struct outbox *box, const void *data, uin
         }
         int verdict = judge(box, error, &left);
         if (verdict != 0) {
+            box->enter_ns = 0; /* no sample: the kernel gave it no stamp and no number */
             return after_failure(verdict);
         }
     }

@@ -148,6 +148,7 @@ int solsend_shadow_open(solsend_shadow **out, const solsend_shadow_options *opti
 int solsend_shadow_touch(solsend_shadow *shadow)
 {
     solsend_event events[DRAIN_MAX];
+    shadow->last_ns = clock_now(); /* also when it fails: a dead one is not tried all the time */
     int rc = solsend_link_poll(shadow->link);
     if (rc < 0) {
         return rc;

@@ -16,6 +16,7 @@ struct stamps {
     uint64_t enter_ns[STAMPS_PENDING]; /* by the socket's stamp id, modulo */
     uint8_t seen[STAMPS_PENDING];      /* bits: 1 SCHED, 2 SND */
     uint32_t next_id;
+    uint32_t oldest; /* the first id whose stamps may still come */
     uint64_t missing;
     int64_t realtime_offset;
     uint64_t offset_ns; /* when realtime_offset was taken */
