@@ -874,8 +874,9 @@ uint64_t solsend_link_next_timeout_ns(const solsend_link *link)
     }
     uint64_t next = link->next_deadline_ns;
     if (link->quic != NULL) {
-        uint64_t expiry =
-            link->quic->owes && quic_window_left(link->quic) > 0 ? 0 : quic_expiry(link->quic);
+        int owes =
+            link->quic->owes && !outbox_is_blocked(&link->box) && quic_window_left(link->quic) > 0;
+        uint64_t expiry = owes ? 0 : quic_expiry(link->quic);
         next = expiry < next ? expiry : next;
     }
     if (link->keep_hot_ns != 0) {

@@ -29,6 +29,24 @@ static void a_full_socket_is_waited_for(void **state)
     assert_int_equal(info().open + info().waiting, 0);
 }
 
+/* A QUIC link owes its handshake, but while the socket is full polling at once is of no use. */
+static void a_kept_hello_is_tried_at_intervals(void **state)
+{
+    (void)state;
+    uint8_t data[2048];
+    SCRIPT(EAGAIN, EAGAIN);
+    assert_int_equal(
+        solsend_link_open(&bed.link, udp_peer_uri(&bed.peer, "quic"), &bed.options, NULL), 0);
+    assert_int_equal(udp_peer_take(&bed.peer, data, sizeof data), -1);
+    assert_true(solsend_link_next_timeout_ns(bed.link) > 0);
+    assert_true(solsend_link_next_timeout_ns(bed.link) < solsend_now_ns() + 10000000);
+    assert_int_equal(solsend_link_poll(bed.link), 0);
+    assert_true(solsend_link_next_timeout_ns(bed.link) > 0);
+    assert_int_equal(solsend_link_poll(bed.link), 0);
+    assert_int_equal(udp_peer_take(&bed.peer, data, sizeof data), 1200);
+    assert_int_equal(stats().socket_full, 2);
+}
+
 static void those_that_wait_go_by_priority_then_newest(void **state)
 {
     (void)state;
@@ -446,6 +464,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_full_socket_is_waited_for),
+        TEST(a_kept_hello_is_tried_at_intervals),
         TEST(those_that_wait_go_by_priority_then_newest),
         TEST(a_new_send_does_not_overtake_a_more_urgent_one),
         TEST(what_was_cancelled_never_leaves),
