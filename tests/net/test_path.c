@@ -208,6 +208,25 @@ static int check_device_shrinks(int family)
     return CHILD_OK;
 }
 
+/* A whole burst that the device no longer takes, segments and all. */
+static int check_burst_too_large(int family)
+{
+    static uint8_t wires[16][SOLSEND_TX_BYTES_MAX];
+    solsend_send sends[16];
+    OPEN_ON_WIRE(family, 1500, 1);
+    CHILD_CHECK(wire_run(&wire, WIRE_CLIENT, "ip link set c0 mtu 1280") == 0);
+    for (uint32_t i = 0; i < 16; i++) {
+        bed_prepare(&bed, &sends[i], wires[i], 1232);
+    }
+    CHILD_CHECK(solsend_link_send_burst(bed.link, sends, 16, NULL, NULL) == 16);
+    CHILD_CHECK(run_until_acked(16, 5000) == 16);
+    CHILD_CHECK(bed_info(&bed).payload_bytes == 1280 - headers[family]);
+    CHILD_CHECK(bed.seen[SOLSEND_EVENT_LINK_PATH] == 1);
+    CHILD_CHECK(bed_counts(&bed).distinct == 16 && bed_counts(&bed).accepted == 16);
+    close_on_wire();
+    return CHILD_OK;
+}
+
 /* The kernel knows the small path before the link is opened. */
 static int check_known_from_the_start(int family)
 {
@@ -274,6 +293,7 @@ static int udp_says_path_too_small(void)
 BOTH_FAMILIES(wire_black_hole)
 BOTH_FAMILIES(wire_announces)
 BOTH_FAMILIES(device_shrinks)
+BOTH_FAMILIES(burst_too_large)
 BOTH_FAMILIES(known_from_the_start)
 
 static void a_router_that_keeps_silent_loses_nothing(void **state)
@@ -292,6 +312,12 @@ static void a_device_that_shrinks_costs_one_packet(void **state)
 {
     EXPECT_CHILD(device_shrinks_v4);
     EXPECT_CHILD(device_shrinks_v6);
+}
+
+static void a_burst_too_large_for_the_device_gets_through(void **state)
+{
+    EXPECT_CHILD(burst_too_large_v4);
+    EXPECT_CHILD(burst_too_large_v6);
 }
 
 static void a_path_known_to_be_small_is_told_at_open(void **state)
@@ -375,6 +401,7 @@ int main(void)
         cmocka_unit_test(a_router_that_keeps_silent_loses_nothing),
         cmocka_unit_test(a_routers_word_sets_the_cap_exactly),
         cmocka_unit_test(a_device_that_shrinks_costs_one_packet),
+        cmocka_unit_test(a_burst_too_large_for_the_device_gets_through),
         cmocka_unit_test(a_path_known_to_be_small_is_told_at_open),
         cmocka_unit_test(a_datagram_too_large_for_the_device_is_reported),
         cmocka_unit_test(the_bound_address_is_what_the_leader_sees),

@@ -379,7 +379,7 @@ static void firedancer_refuses_a_disordered_hello(void **state)
 
 static void a_stopped_stream_ends_with_the_leaders_code(void **state)
 {
-    bed_open(&bed, "agave-4.3", "grant=64,stop_sending=4");
+    bed_open(&bed, "agave-4.3", "grant=64,stop_sending=4,stop_code=7");
     bed_admit(&bed);
     for (uint32_t i = 0; i < 40; i++) {
         assert_in_range(bed_send(&bed, 250 + 20 * i, 0, i), 0, 1);
@@ -392,7 +392,7 @@ static void a_stopped_stream_ends_with_the_leaders_code(void **state)
         if (e->kind == SOLSEND_EVENT_STOPPED) {
             assert_int_equal(e->user % 4, 3);
             assert_int_equal(e->code, SOLSEND_ERR_STOPPED);
-            assert_int_equal(e->peer_code, 0);
+            assert_int_equal(e->peer_code, 7);
         }
     }
     assert_int_equal(bed_stats(&bed).stopped, 10);

@@ -76,7 +76,7 @@ static int stream_data(ngtcp2_conn *quic, uint32_t flags, int64_t id, uint64_t o
         return 0;
     }
     if (every != 0 && (ordinal + 1) % every == 0) {
-        connection_stop_stream(c, ordinal);
+        connection_stop_stream(c, ordinal, c->server->fault->stop_code);
         reassembly_gone(c, ordinal, c->now_ns);
         return 0;
     }
@@ -386,9 +386,9 @@ void connection_stream_over(struct connection *c, uint64_t now_ns)
     credit_refresh(c, 0);
 }
 
-void connection_stop_stream(struct connection *c, uint64_t ordinal)
+void connection_stop_stream(struct connection *c, uint64_t ordinal, uint64_t code)
 {
-    (void)ngtcp2_conn_shutdown_stream_read(c->quic, 0, (int64_t)(ordinal << 2 | 2), 0);
+    (void)ngtcp2_conn_shutdown_stream_read(c->quic, 0, (int64_t)(ordinal << 2 | 2), code);
     connection_mark(c);
 }
 

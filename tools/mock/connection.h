@@ -99,7 +99,7 @@ void connection_transaction(struct connection *c, const uint8_t *wire, size_t by
 void connection_stream_over(struct connection *c, uint64_t now_ns);
 
 /* Stops a stream's sender: STOP_SENDING 0. */
-void connection_stop_stream(struct connection *c, uint64_t ordinal);
+void connection_stop_stream(struct connection *c, uint64_t ordinal, uint64_t code);
 
 /* Bytes of a stream were read: windows move. */
 void connection_consumed(struct connection *c, uint64_t ordinal, uint64_t bytes, int stream_too);

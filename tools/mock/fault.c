@@ -219,6 +219,7 @@ static const struct entry entries[] = {
     {"key_update", NUMBER, AT(key_update), 0, 1e15, NULL},
     {"drop_1rtt", FLAG, AT(drop_1rtt), 0, 0, NULL},
     {"stop_sending", NUMBER, AT(stop_sending), 0, 1e15, NULL},
+    {"stop_code", NUMBER, AT(stop_code), 0, 1e15, NULL},
     {"ping_every_ms", MILLISECONDS, AT(ping_every_ns), 0, 0, NULL},
     {"max_data_every_ms", MILLISECONDS, AT(max_data_every_ns), 0, 0, NULL},
     {"gaps_refused", FLAG, AT(gaps_refused), 0, 0, NULL},

@@ -47,6 +47,7 @@ struct fault {
     uint64_t key_update; /* every so many packets; 0: never */
     uint64_t drop_1rtt;
     uint64_t stop_sending; /* every so many streams; 0: never */
+    uint64_t stop_code;    /* with this application error code */
     uint64_t ping_every_ns;
     uint64_t max_data_every_ns;
     uint64_t gaps_refused;

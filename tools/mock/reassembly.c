@@ -231,7 +231,7 @@ static int step(struct connection *c, uint64_t now_ns)
             return 0;
         }
         TALLY_ADD(c->server->tally, chunk_timeouts, 1);
-        connection_stop_stream(c, r->next);
+        connection_stop_stream(c, r->next, 0);
     }
     if (c->doom == CONNECTION_NO_DOOM) {
         finish(c, now_ns);
@@ -253,7 +253,7 @@ static void in_order_data(struct connection *c, uint64_t ordinal, uint64_t offse
     struct reassembly *r = &c->reassembly;
     if (ordinal < r->next) { /* given up before it came */
         connection_consumed(c, ordinal, bytes, 0);
-        connection_stop_stream(c, ordinal);
+        connection_stop_stream(c, ordinal, 0);
         return;
     }
     if (ordinal >= r->opened) {
