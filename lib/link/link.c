@@ -142,16 +142,17 @@ void link_on_acked(void *owner, struct quic_flight *flight, uint64_t now)
     uint32_t index = slab_index(&link->slab, e);
     leave_state(link, e, index);
     if (e->written_ns == 0) {
-        /* the kernel refused its packet at first; a repeated one got through */
+        /* the kernel refused its packet; a repeat got through, nobody knows when */
         e->written_ns = now;
         link->counts.written++;
+    } else {
+        e->value = now - e->written_ns;
+        histogram_record(&link->hops[SOLSEND_HOP_ACK], e->value);
     }
     if (e->large) {
         link_path_acked(link, e);
     }
     link->counts.acked++;
-    e->value = now - e->written_ns;
-    histogram_record(&link->hops[SOLSEND_HOP_ACK], e->value);
     slab_end(&link->slab, index, SOLSEND_EVENT_ACKED, 0, now);
 }
 
@@ -613,7 +614,11 @@ static __attribute__((noinline)) int send_later(struct solsend_link *link, uint3
         mark_waiting(link, index, rc);
     }
     notice_death(link, now);
-    return e->state == SLAB_FLYING && e->written_ns != 0 && !e->waited;
+    if (e->state != SLAB_FLYING || e->written_ns == 0 || e->waited) {
+        return 0;
+    }
+    histogram_record(&link->hops[SOLSEND_HOP_CALL], e->written_ns - now);
+    return 1;
 }
 
 static inline int send_quic(struct solsend_link *link, uint32_t index, uint64_t now)
