@@ -142,10 +142,7 @@ void pool_open(struct pool *pool, uint8_t *base, size_t bytes)
 {
     memset(pool, 0, sizeof *pool);
     pool->base = base;
-    pool->bytes = bytes;
-#if defined(__SANITIZE_ADDRESS__)
-    pool->bytes = 0; /* malloc for everything: AddressSanitizer then sees each block */
-#endif
+    pool->bytes = POOL_WATCHED ? 0 : bytes;
     pool->mem.user_data = pool;
     pool->mem.malloc = on_malloc;
     pool->mem.free = on_free;

@@ -10,6 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Under AddressSanitizer every block comes from malloc, so that it is watched. */
+#if defined(__SANITIZE_ADDRESS__)
+#define POOL_WATCHED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define POOL_WATCHED 1
+#endif
+#endif
+#ifndef POOL_WATCHED
+#define POOL_WATCHED 0
+#endif
+
 enum { POOL_CLASSES = 49 }; /* four sizes an octave, 16 bytes to 64 KiB */
 
 struct pool {

@@ -15,6 +15,16 @@ static struct {
     uint32_t next;          /* the oldest: replaced next */
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static void lock(void)
+{
+    pthread_mutex_lock(&cache.lock);
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&cache.lock);
+}
+
 /* In a forked child the arena is all zero: an empty cache. Returns 0 when there is no memory. */
 static int prepare(void)
 {
@@ -25,6 +35,8 @@ static int prepare(void)
                         0, NULL) < 0) {
         return 0;
     }
+    /* a fork while another thread holds the lock would leave it held in the child for ever */
+    pthread_atfork(lock, unlock, unlock);
     cache.tickets = (struct ticket *)(void *)cache.arena.base;
     return 1;
 }
@@ -41,7 +53,7 @@ static struct ticket *find(const char *name)
 
 void tickets_put(const struct ticket *ticket)
 {
-    pthread_mutex_lock(&cache.lock);
+    lock();
     if (prepare()) {
         struct ticket *t = find(ticket->name);
         if (t == NULL) {
@@ -49,26 +61,26 @@ void tickets_put(const struct ticket *ticket)
         }
         *t = *ticket;
     }
-    pthread_mutex_unlock(&cache.lock);
+    unlock();
 }
 
 int tickets_get(struct ticket *out, const char *name)
 {
-    pthread_mutex_lock(&cache.lock);
+    lock();
     const struct ticket *t = find(name);
     if (t != NULL) {
         *out = *t;
     }
-    pthread_mutex_unlock(&cache.lock);
+    unlock();
     return t != NULL;
 }
 
 void tickets_drop(const char *name)
 {
-    pthread_mutex_lock(&cache.lock);
+    lock();
     struct ticket *t = find(name);
     if (t != NULL) {
         sodium_memzero(t, sizeof *t);
     }
-    pthread_mutex_unlock(&cache.lock);
+    unlock();
 }

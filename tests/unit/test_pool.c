@@ -4,12 +4,7 @@
 
 #include "link/pool.h"
 
-/* Under AddressSanitizer every block comes from malloc, so that it is watched. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { POOLED = 0 };
-#else
-enum { POOLED = 1 };
-#endif
+enum { POOLED = !POOL_WATCHED };
 
 enum { REGION = 256 * 1024, BLOCKS = 400, ROUNDS = 20000 };
 
