@@ -15,6 +15,7 @@ enum {
     POLL_DATAGRAMS_MAX = 16,
     RETRY_DATAGRAMS_MAX = 4, /* between a blocked send and its one retry */
     DATAGRAM_BYTES = 2048,
+    CACHE_LINE = 64,
     BURST_MAX = 64
 };
 
@@ -780,10 +781,37 @@ int solsend_link_cancel(solsend_link *link, uint64_t ticket)
 
 /* ---- driving --------------------------------------------------------------------------------- */
 
+/*
+ * The shadow keeps code and the common way of packets hot; this link's own memory is looked after
+ * here: its socket and route, its connection and keys, the slot that the next send will take.
+ */
+static void warm_own(struct solsend_link *link, uint64_t now)
+{
+    uint32_t next = link->slab.slots.free_head;
+    if (next != SLOTS_NONE) {
+        const uint8_t *wire = slab_wire(&link->slab, next);
+        for (uint32_t i = 0; i < SOLSEND_TX_BYTES_MAX; i += CACHE_LINE) {
+            __builtin_prefetch(wire + i, 1);
+        }
+        __builtin_prefetch(slab_entry(&link->slab, next), 1);
+        __builtin_prefetch((uint8_t *)slab_entry(&link->slab, next) + CACHE_LINE, 1);
+    }
+    if (link->shadow->probes && !outbox_is_blocked(&link->box)) {
+        outbox_probe(&link->box);
+    }
+    if (link->quic != NULL) {
+        quic_warm(link->quic, now);
+    }
+}
+
 static void keep_hot(struct solsend_link *link, uint64_t now)
 {
     if (shadow_due(link->shadow, link->keep_hot_ns) <= now) {
         link->counts.warm_sends += solsend_shadow_touch(link->shadow) == 0;
+    }
+    if (now - link->warmed_ns >= link->keep_hot_ns) {
+        link->warmed_ns = now;
+        warm_own(link, now);
     }
 }
 

@@ -70,14 +70,15 @@ struct solsend_link {
     uint32_t path_raise_to; /* the cap to try again at path_raise_ns */
     uint64_t path_raise_ns; /* 0: the cap was not lowered for a black hole */
     uint64_t path_check_ns;
-    uint64_t path_probe_ns; /* since when PINGs ask whether the peer lives; 0: they do not */
+    uint64_t path_probe_ns;    /* since when PINGs ask whether the peer lives; 0: they do not */
     uint64_t large_through_ns; /* the newest large packet that was acknowledged: when it left */
-    uint32_t large_flying;  /* entries with packets above the smallest allowed size */
-    uint32_t large_silent;  /* of those, expired in a row while the peer was heard */
-    uint32_t notices;       /* bits of kinds to drain, from LINK_CONNECTED on */
+    uint32_t large_flying;     /* entries with packets above the smallest allowed size */
+    uint32_t large_silent;     /* of those, expired in a row while the peer was heard */
+    uint32_t notices;          /* bits of kinds to drain, from LINK_CONNECTED on */
     struct link_notice notice[LINK_NOTICES];
     struct solsend_shadow *shadow;
     uint64_t keep_hot_ns;
+    uint64_t warmed_ns; /* when this link's own memory was last kept warm */
     struct endpoint endpoint;
     struct host_arena arena;
     struct pool pool;

@@ -13,6 +13,10 @@
 #define UDP_SEGMENT 103
 #endif
 
+/* "Do not send. Only probe path" (Linux include/linux/socket.h); UDP then stops short of the
+ * packet. */
+#define OUTBOX_MSG_PROBE 0x10
+
 /* A send may report the ICMP errors of earlier packets first; so many are passed over. */
 enum { ICMP_RETRIES = 3 };
 
@@ -151,6 +155,19 @@ enum outbox_result outbox_send_stamped(struct outbox *box, const void *data, uin
             return after_failure(verdict);
         }
     }
+}
+
+int outbox_probe(struct outbox *box)
+{
+    enum { PROBE_BYTES = 256 };
+    if (send(box->fd, box->buffer, PROBE_BYTES, OUTBOX_MSG_PROBE | MSG_NOSIGNAL) >= 0) {
+        return 1;
+    }
+    if (is_earlier_icmp(errno)) {
+        box->counts.icmp++;
+        box->last_errno = errno;
+    }
+    return 0;
 }
 
 static void empty(struct outbox *box)

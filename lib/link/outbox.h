@@ -92,6 +92,12 @@ static inline int outbox_is_blocked(const struct outbox *box)
 /* Sends, or while gathering keeps, the `bytes` written at outbox_space. */
 enum outbox_result outbox_push(struct outbox *box, uint32_t bytes);
 
+/*
+ * Takes the way of a send through the socket without sending anything (MSG_PROBE): its route and
+ * memory stay in caches. Returns 1 if the kernel took it.
+ */
+int outbox_probe(struct outbox *box);
+
 /* Sends `bytes` at `data` without keeping anything: KEPT means the socket is full. */
 enum outbox_result outbox_send(struct outbox *box, const void *data, uint32_t bytes);
 

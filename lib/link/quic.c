@@ -2,7 +2,6 @@
 
 #include <ngtcp2/ngtcp2_crypto_gnutls.h>
 #include <sodium.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +9,7 @@
 #include "base/clock.h"
 #include "base/detail.h"
 #include "base/log.h"
-#include "link/initial_order.h"
 #include "link/quic_end.h"
-#include "link/repeat.h"
 
 enum {
     CID_BYTES = 8,
@@ -33,51 +30,6 @@ static ngtcp2_conn *get_conn(ngtcp2_crypto_conn_ref *ref)
 
 /* ---- what ngtcp2 asks of us ------------------------------------------------------------------ */
 
-/*
- * The encrypt callback is not told whose packet it is. Threads that want to know what they write
- * say so here; the count keeps the others from looking for it in thread-local memory.
- */
-static atomic_uint watchers;
-static _Thread_local int64_t *watched_cut;
-
-/*
- * Client Initials get their CRYPTO frames back in order: Firedancer has no CRYPTO reorder buffer
- * (src/waltz/quic/fd_quic.c, fd_quic_handle_crypto_frame) and ngtcp2 >= 1.15 shuffles them. What is
- * repeated is looked through where somebody watches.
- */
-static __attribute__((noinline, cold)) int
-encrypt_after_a_look(uint8_t *dest, const ngtcp2_crypto_aead *aead,
-                     const ngtcp2_crypto_aead_ctx *context, const uint8_t *plaintext,
-                     size_t plaintext_bytes, const uint8_t *nonce, size_t nonce_bytes,
-                     const uint8_t *aad, size_t aad_bytes)
-{
-    uint8_t sorted[INITIAL_ORDER_BYTES_MAX];
-    if (initial_order_wants(aad, aad_bytes)) {
-        if (initial_order_sort(sorted, plaintext, plaintext_bytes)) {
-            plaintext = sorted;
-        }
-    } else if (watched_cut != NULL) {
-        *watched_cut = repeat_find_cut(plaintext, plaintext_bytes);
-    }
-    return ngtcp2_crypto_encrypt_cb(dest, aead, context, plaintext, plaintext_bytes, nonce,
-                                    nonce_bytes, aad, aad_bytes);
-}
-
-static int on_encrypt(uint8_t *dest, const ngtcp2_crypto_aead *aead,
-                      const ngtcp2_crypto_aead_ctx *context, const uint8_t *plaintext,
-                      size_t plaintext_bytes, const uint8_t *nonce, size_t nonce_bytes,
-                      const uint8_t *aad, size_t aad_bytes)
-{
-    int look = initial_order_wants(aad, aad_bytes) ||
-               atomic_load_explicit(&watchers, memory_order_relaxed) != 0;
-    if (__builtin_expect(look, 0)) {
-        return encrypt_after_a_look(dest, aead, context, plaintext, plaintext_bytes, nonce,
-                                    nonce_bytes, aad, aad_bytes);
-    }
-    return ngtcp2_crypto_encrypt_cb(dest, aead, context, plaintext, plaintext_bytes, nonce,
-                                    nonce_bytes, aad, aad_bytes);
-}
-
 static void on_rand(uint8_t *dest, size_t bytes, const ngtcp2_rand_ctx *context)
 {
     random_fill(context->native_handle, dest, bytes);
@@ -92,6 +44,17 @@ static int on_new_connection_id(ngtcp2_conn *conn, ngtcp2_cid *cid, uint8_t *tok
     random_fill(&q->random, cid->data, bytes);
     random_fill(&q->random, token, NGTCP2_STATELESS_RESET_TOKENLEN);
     return 0;
+}
+
+static int on_recv_crypto_data(ngtcp2_conn *conn, ngtcp2_encryption_level level, uint64_t offset,
+                               const uint8_t *data, size_t bytes, void *user)
+{
+    struct quic *q = user;
+    if (tls_guard_check(&q->guard, TLS_SERVER, level, data, bytes) != 0) {
+        ngtcp2_conn_set_tls_alert(conn, GNUTLS_A_UNEXPECTED_MESSAGE);
+        return NGTCP2_ERR_CRYPTO;
+    }
+    return ngtcp2_crypto_recv_crypto_data_cb(conn, level, offset, data, bytes, user);
 }
 
 static int on_recv_retry(ngtcp2_conn *conn, const ngtcp2_pkt_hd *header, void *user)
@@ -291,12 +254,22 @@ static int on_stateless_reset(ngtcp2_conn *conn, const ngtcp2_pkt_stateless_rese
     return 0;
 }
 
+/* A key is gone: it must not be used to warm anything any more. */
+static void on_delete_aead(ngtcp2_conn *conn, ngtcp2_crypto_aead_ctx *context, void *user)
+{
+    struct quic *q = user;
+    if (q->seal_key.context.native_handle == context->native_handle) {
+        q->seal_key.context.native_handle = NULL;
+    }
+    ngtcp2_crypto_delete_crypto_aead_ctx_cb(conn, context, user);
+}
+
 static const ngtcp2_callbacks callbacks = {
     .client_initial = ngtcp2_crypto_client_initial_cb,
-    .recv_crypto_data = ngtcp2_crypto_recv_crypto_data_cb,
+    .recv_crypto_data = on_recv_crypto_data,
     .handshake_completed = on_handshake_completed,
     .handshake_confirmed = on_handshake_confirmed,
-    .encrypt = on_encrypt,
+    .encrypt = seal_encrypt,
     .decrypt = ngtcp2_crypto_decrypt_cb,
     .hp_mask = ngtcp2_crypto_hp_mask_cb,
     .stream_close = on_stream_close,
@@ -306,7 +279,7 @@ static const ngtcp2_callbacks callbacks = {
     .rand = on_rand,
     .get_new_connection_id = on_new_connection_id,
     .update_key = on_update_key,
-    .delete_crypto_aead_ctx = ngtcp2_crypto_delete_crypto_aead_ctx_cb,
+    .delete_crypto_aead_ctx = on_delete_aead,
     .delete_crypto_cipher_ctx = ngtcp2_crypto_delete_crypto_cipher_ctx_cb,
     .get_path_challenge_data = ngtcp2_crypto_get_path_challenge_data_cb,
     .version_negotiation = ngtcp2_crypto_version_negotiation_cb,
@@ -488,25 +461,25 @@ static void end_by_library(struct quic *q, int error, uint64_t now)
     if (error == NGTCP2_ERR_IDLE_CLOSE && q->connected_ns == 0) {
         error = NGTCP2_ERR_HANDSHAKE_TIMEOUT; /* our idle timeout was the shorter one */
     }
-    int alpn = q->peer_code == (NGTCP2_CRYPTO_ERROR | GNUTLS_A_NO_APPLICATION_PROTOCOL);
-    quic_fail(q, alpn ? SOLSEND_ERR_ALPN_REFUSED : quic_end_of_library_error(error),
-              ngtcp2_strerror(error));
+    int code = quic_end_of_library_error(error);
+    if (q->peer_code == (NGTCP2_CRYPTO_ERROR | GNUTLS_A_NO_APPLICATION_PROTOCOL)) {
+        code = SOLSEND_ERR_ALPN_REFUSED;
+    } else if (error == NGTCP2_ERR_CRYPTO && q->connected_ns != 0) {
+        code = SOLSEND_ERR_PROTOCOL; /* there is no handshake left to refuse */
+    }
+    quic_fail(q, code, ngtcp2_strerror(error));
 }
 
 /* One packet of what is due, and the stream that it cuts in two; -1: none. */
 static ngtcp2_ssize write_watched(struct quic *q, uint8_t *space, uint32_t cap, uint64_t now,
                                   int64_t *cut)
 {
+    struct seal_watch watch = {.key = &q->seal_key, .cut = -1, .find_cut = q->restarts};
     ngtcp2_pkt_info pi;
-    *cut = -1;
-    if (!q->restarts) {
-        return ngtcp2_conn_write_pkt(q->conn, NULL, &pi, space, cap, now);
-    }
-    watched_cut = cut;
-    atomic_fetch_add_explicit(&watchers, 1, memory_order_relaxed);
+    seal_watch_begin(&watch);
     ngtcp2_ssize n = ngtcp2_conn_write_pkt(q->conn, NULL, &pi, space, cap, now);
-    atomic_fetch_sub_explicit(&watchers, 1, memory_order_relaxed);
-    watched_cut = NULL;
+    seal_watch_end();
+    *cut = watch.cut;
     return n;
 }
 
@@ -748,6 +721,15 @@ void quic_tick(struct quic *quic, uint64_t now)
     if (quic->owes) {
         write_control(quic, now);
     }
+}
+
+void quic_warm(struct quic *quic, uint64_t now)
+{
+    if (quic_is_dead(quic) || quic->connected_ns == 0) {
+        return;
+    }
+    write_control(quic, advance(quic, now)); /* nothing is due: it walks the way of a packet */
+    seal_warm(&quic->seal_key);
 }
 
 uint64_t quic_expiry(const struct quic *quic)

@@ -20,8 +20,10 @@
 #include "link/endpoint.h"
 #include "link/outbox.h"
 #include "link/pool.h"
+#include "link/seal.h"
 #include "link/tickets.h"
 #include "link/tls.h"
+#include "link/tls_guard.h"
 
 enum {
     QUIC_PAYLOAD_MIN = 1200,       /* RFC 9000 section 14 */
@@ -87,8 +89,10 @@ struct quic {
     ngtcp2_conn *conn;
     ngtcp2_crypto_conn_ref conn_ref;
     struct tls tls;
+    struct tls_guard guard;
     struct outbox *box;
     struct random_state random;
+    struct seal_key seal_key; /* of the newest control packet */
     struct quic_sink sink;
     solsend_log_sink log;
     ngtcp2_path path;
@@ -155,6 +159,9 @@ void quic_read(struct quic *quic, const uint8_t *data, size_t bytes, uint64_t no
 
 /* Timers, and packets that are due without new stream data: ACKs, handshake, retransmissions. */
 void quic_tick(struct quic *quic, uint64_t now);
+
+/* Walks the way of a packet without sending one: connection and keys stay in caches. */
+void quic_warm(struct quic *quic, uint64_t now);
 
 /* When quic_tick is due at the latest, ns; UINT64_MAX when dead. */
 uint64_t quic_expiry(const struct quic *quic);

@@ -93,6 +93,12 @@ static int shake_hands(struct solsend_shadow *s, solsend_detail *detail)
                       "the shadow's handshake with itself failed");
 }
 
+/* MSG_PROBE is Linux's own: on a kernel that sends all the same it must never meet a leader. */
+static uint32_t try_probe(struct solsend_shadow *s)
+{
+    return outbox_probe(&s->link->box) && !shadow_server_hears(s->server);
+}
+
 int solsend_shadow_open(solsend_shadow **out, const solsend_shadow_options *options,
                         solsend_detail *detail)
 {
@@ -138,6 +144,7 @@ int solsend_shadow_open(solsend_shadow **out, const solsend_shadow_options *opti
         solsend_shadow_close(s);
         return rc;
     }
+    s->probes = try_probe(s);
     if (s->target.fd >= 0) {
         s->link->box.fd = s->target.fd; /* from here on its packets take the real route */
     }

@@ -15,6 +15,7 @@ struct solsend_shadow {
     struct shadow_server *server;
     struct endpoint target; /* SINK and TTL: where its packets go instead of to the server */
     uint32_t bytes;
+    uint32_t probes; /* 1: this kernel really sends nothing on MSG_PROBE */
     uint8_t wire[SHADOW_BYTES_MAX];
 };
 

@@ -177,6 +177,12 @@ int shadow_server_pump(struct shadow_server *s)
     return 0;
 }
 
+int shadow_server_hears(const struct shadow_server *server)
+{
+    uint8_t byte;
+    return recv(server->fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
 uint16_t shadow_server_port(const struct shadow_server *server)
 {
     return endpoint_address_port(&server->local);

@@ -18,6 +18,9 @@ uint16_t shadow_server_port(const struct shadow_server *server);
 /* Reads what its socket holds and answers by it. Returns 0 or the code by which it ended. */
 int shadow_server_pump(struct shadow_server *server);
 
+/* 1 if a datagram waits at its socket. */
+int shadow_server_hears(const struct shadow_server *server);
+
 /* Handles one datagram that did not come by the socket; answers by the socket all the same. */
 int shadow_server_feed(struct shadow_server *server, const uint8_t *data, uint32_t bytes);
 

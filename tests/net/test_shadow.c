@@ -1,4 +1,4 @@
-#include "check.h"
+#include "bed.h"
 
 #include <solsend/link.h>
 
@@ -62,6 +62,52 @@ static void a_sink_gets_the_real_packets(void **state)
     endpoint_close(&sink);
 }
 
+static void an_idle_link_is_kept_warm_without_a_packet_to_the_leader(void **state)
+{
+    (void)state;
+    struct bed bed;
+    solsend_shadow *shadow = NULL;
+    bed_open(&bed, "agave-4.3", NULL);
+    assert_int_equal(solsend_shadow_open(&shadow, NULL, NULL), 0);
+    bed.options.shadow = shadow;
+    bed.options.keep_hot_ms = 2;
+    bed_admit(&bed);
+    assert_int_equal(bed_send(&bed, 250, 0, 1), 1);
+    bed_until(&bed, SOLSEND_EVENT_ACKED, 1, 2000);
+    bed_run(&bed, 100); /* late acknowledgements of ours go out */
+    uint64_t before = bed_counts(&bed).datagrams;
+    bed_run(&bed, 300);
+    assert_in_range(bed_stats(&bed).warm_sends, 50, 400);
+    assert_int_equal(bed_counts(&bed).datagrams, before);
+    assert_int_equal(bed_stats(&bed).icmp_errors, 0);
+    assert_int_equal(bed_send(&bed, 1232, 0, 2), 1);
+    bed_until(&bed, SOLSEND_EVENT_ACKED, 2, 2000);
+    assert_int_equal(bed_counts(&bed).streams_split, 0);
+    bed_close(&bed);
+    solsend_shadow_close(shadow);
+}
+
+static void warming_survives_the_peers_key_updates(void **state)
+{
+    (void)state;
+    struct bed bed;
+    solsend_shadow *shadow = NULL;
+    bed_open(&bed, "agave-4.3", "key_update=2");
+    assert_int_equal(solsend_shadow_open(&shadow, NULL, NULL), 0);
+    bed.options.shadow = shadow;
+    bed.options.keep_hot_ms = 1;
+    bed_admit(&bed);
+    for (uint64_t i = 1; i <= 100; i++) {
+        assert_true(bed_send(&bed, 250, 0, i) >= 0);
+        bed_run(&bed, 2);
+    }
+    bed_until(&bed, SOLSEND_EVENT_ACKED, 100, 3000);
+    assert_true(bed_stats(&bed).key_updates > 2);
+    bed_assert_accounted(&bed);
+    bed_close(&bed);
+    solsend_shadow_close(shadow);
+}
+
 static void wrong_options_are_named(void **state)
 {
     (void)state;
@@ -85,6 +131,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(touches_are_acknowledged),
         cmocka_unit_test(a_sink_gets_the_real_packets),
+        cmocka_unit_test(an_idle_link_is_kept_warm_without_a_packet_to_the_leader),
+        cmocka_unit_test(warming_survives_the_peers_key_updates),
         cmocka_unit_test(wrong_options_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
