@@ -17,8 +17,9 @@ extern "C" {
 /** `solsend_event.kind`. A ticket has exactly one terminal event, and it is its last. */
 enum {
     /* of one transaction */
-    SOLSEND_EVENT_WRITTEN = 1,   /* reported when the send call itself could not write it; on UDP
-                                    terminal. value: ns from the call to the wire */
+    SOLSEND_EVENT_WRITTEN = 1,   /* reported when the send call itself could not write it, or when
+                                    refused 0-RTT was written again; on UDP terminal.
+                                    value: ns from the call to the wire */
     SOLSEND_EVENT_ACKED = 2,     /* terminal. value: ns from the wire to the ACK's arrival */
     SOLSEND_EVENT_EXPIRED = 3,   /* terminal. code says what it waited for: NO_ADMISSION, NO_CREDIT,
                                     NO_WINDOW, NO_BUFFER (never on the wire) or NOT_ACKED.

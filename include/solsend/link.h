@@ -17,8 +17,8 @@
  *
  * Threads: one call at a time on a link; which thread makes it does not matter. Different links
  * may be used by different threads at the same time.
- * Memory: everything is allocated by open; sending, polling and draining allocate nothing of their
- * own (ngtcp2 keeps object pools that grow to the largest burst).
+ * Memory: everything is allocated by open, ngtcp2's own needs included; once the handshake is done
+ * sending, polling and draining allocate nothing.
  * Fork: in a child every call on a parent's link returns FORKED.
  */
 #ifndef SOLSEND_LINK_H
