@@ -64,6 +64,18 @@ static int stream_open(ngtcp2_conn *quic, int64_t id, void *user)
     return 0;
 }
 
+/* A client's KeyUpdate would end us, see link/tls_guard.h. */
+static int crypto_data(ngtcp2_conn *quic, ngtcp2_encryption_level level, uint64_t offset,
+                       const uint8_t *data, size_t bytes, void *user)
+{
+    struct connection *c = user;
+    if (tls_guard_check(&c->guard, TLS_CLIENT, level, data, bytes) != 0) {
+        ngtcp2_conn_set_tls_alert(quic, GNUTLS_A_UNEXPECTED_MESSAGE);
+        return NGTCP2_ERR_CRYPTO;
+    }
+    return ngtcp2_crypto_recv_crypto_data_cb(quic, level, offset, data, bytes, user);
+}
+
 static int stream_data(ngtcp2_conn *quic, uint32_t flags, int64_t id, uint64_t offset,
                        const uint8_t *data, size_t bytes, void *user, void *stream_user)
 {
@@ -101,7 +113,7 @@ static int stream_reset(ngtcp2_conn *quic, int64_t id, uint64_t final_size, uint
 
 static const ngtcp2_callbacks callbacks = {
     .recv_client_initial = ngtcp2_crypto_recv_client_initial_cb,
-    .recv_crypto_data = ngtcp2_crypto_recv_crypto_data_cb,
+    .recv_crypto_data = crypto_data,
     .encrypt = packets_encrypt,
     .decrypt = packets_decrypt,
     .hp_mask = ngtcp2_crypto_hp_mask_cb,

@@ -5,6 +5,8 @@
 #include "mock/reassembly.h"
 #include "mock/server.h"
 
+#include "link/tls_guard.h"
+
 #define CONNECTION_PACKET_BYTES 1472u
 
 enum connection_state {
@@ -27,6 +29,7 @@ struct connection {
     struct timer timer;
     ngtcp2_conn *quic;
     gnutls_session_t tls;
+    struct tls_guard guard;
     enum connection_state state;
     enum connection_doom doom;
     uint64_t doom_code;
