@@ -5,7 +5,8 @@
  * is full; its rest goes behind everything else that is lost. Firedancer neither takes nor
  * acknowledges a packet with a fragment whose beginning it lacks (src/disco/quic/fd_tpu.h), so
  * after a few losses in a row such rests are refused and repeated ever more rarely. There a cut
- * transaction rather starts anew on a stream of its own.
+ * transaction rather starts anew on a stream of its own. When the loss was none it arrives twice;
+ * leaders know a duplicate by its signature.
  */
 #ifndef LINK_REPEAT_H
 #define LINK_REPEAT_H
