@@ -3,11 +3,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +13,7 @@
 
 #include "child.h"
 #include "link/endpoint.h"
+#include "network.h"
 
 static struct endpoint endpoint;
 static solsend_detail detail;
@@ -340,36 +339,10 @@ static int the_next_address_is_tried(void)
     return CHILD_OK;
 }
 
-static int write_sysctl(const char *path, const char *value)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    int rc = fd >= 0 && write(fd, value, strlen(value)) == (ssize_t)strlen(value) ? 0 : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc;
-}
-
-/* A network of its own, with nothing but a loopback of this MTU. */
-static int enter_network(int mtu)
-{
-    if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
-        return -1;
-    }
-    struct ifreq lo = {.ifr_name = "lo"};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    lo.ifr_mtu = mtu;
-    int rc = ioctl(fd, SIOCSIFMTU, &lo);
-    lo.ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
-    rc |= ioctl(fd, SIOCSIFFLAGS, &lo);
-    close(fd);
-    return rc;
-}
-
 static int ipv6_switched_off(void)
 {
-    if (enter_network(65536) != 0 ||
-        write_sysctl("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1") != 0) {
+    if (network_enter(65536) != 0 ||
+        network_sysctl("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1") != 0) {
         CHILD_SKIP("no network namespace of one's own");
     }
     CHILD_REFUSED(open_to("::1", 9), SOLSEND_ERR_NO_ROUTE_FAMILY, "connect");
@@ -379,7 +352,7 @@ static int ipv6_switched_off(void)
 
 static int no_route(void)
 {
-    if (enter_network(65536) != 0) {
+    if (network_enter(65536) != 0) {
         CHILD_SKIP("no network namespace of one's own");
     }
     CHILD_REFUSED(open_to("203.0.113.7", 9), SOLSEND_ERR_UNREACHABLE, "connect");
@@ -389,8 +362,8 @@ static int no_route(void)
 static int ephemeral_ports_run_out(void)
 {
     struct endpoint taken[2];
-    if (enter_network(65536) != 0 ||
-        write_sysctl("/proc/sys/net/ipv4/ip_local_port_range", "50000 50001") != 0) {
+    if (network_enter(65536) != 0 ||
+        network_sysctl("/proc/sys/net/ipv4/ip_local_port_range", "50000 50001") != 0) {
         CHILD_SKIP("no network namespace of one's own");
     }
     for (int i = 0; i < 2; i++) {
@@ -407,7 +380,7 @@ static int ephemeral_ports_run_out(void)
 
 static int the_path_is_small(void)
 {
-    if (enter_network(1300) != 0) {
+    if (network_enter(1300) != 0) {
         CHILD_SKIP("no network namespace of one's own");
     }
     CHILD_CHECK(open_to("127.0.0.1", 9) == 0);

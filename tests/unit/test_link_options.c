@@ -1,12 +1,12 @@
 /* Options, their sizes and ranges, and what the host gives a link that is opened with them. */
 #include "check.h"
 
-#include <sched.h>
 #include <stdlib.h>
 
 #include <solsend/solsend.h>
 
 #include "child.h"
+#include "network.h"
 #include "udp_peer.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -284,6 +284,21 @@ static void reports_follow_the_size(void **state)
     assert_string_equal(solsend_hop_name(SOLSEND_HOP_COUNT), "?");
 }
 
+static void every_event_has_a_name_of_its_own(void **state)
+{
+    (void)state;
+    for (uint32_t a = 0; a < 100; a++) {
+        int of_transaction = a >= SOLSEND_EVENT_WRITTEN && a <= SOLSEND_EVENT_CANCELLED;
+        int of_link = a >= SOLSEND_EVENT_LINK_CONNECTED && a <= SOLSEND_EVENT_LINK_KEY;
+        assert_int_equal(strcmp(solsend_event_name(a), "?") != 0, of_transaction || of_link);
+        assert_int_equal(solsend_event_is_terminal(a),
+                         of_transaction && a != SOLSEND_EVENT_WRITTEN);
+        for (uint32_t b = 0; b < a && (of_transaction || of_link); b++) {
+            assert_string_not_equal(solsend_event_name(a), solsend_event_name(b));
+        }
+    }
+}
+
 /* ---- ranges -----------------------------------------------------------------------------------
  */
 
@@ -547,6 +562,61 @@ static int no_files_for_a_link(void)
     return CHILD_OK;
 }
 
+static int a_path_too_small_for_quic(void)
+{
+    if (network_enter(1227) != 0) { /* a byte less than 1200 with the headers of IPv4 and UDP */
+        CHILD_SKIP("no network namespace of one's own");
+    }
+    udp_peer_close(&peer);
+    CHILD_CHECK(udp_peer_open(&peer, "127.0.0.1") == 0);
+    CHILD_CHECK(open_with("quic", &options) == SOLSEND_ERR_PATH_TOO_SMALL);
+    CHILD_CHECK(link_ == NULL && strstr(detail.text, "1199") != NULL);
+    CHILD_CHECK(open_with("udp", &options) == 0); /* which needs no such size */
+    solsend_link_info info = {.size = sizeof info};
+    CHILD_CHECK(solsend_link_info_get(link_, &info) == 0 && info.tx_bytes_max == 1199);
+    return CHILD_OK;
+}
+
+static int a_path_that_is_just_large_enough(void)
+{
+    solsend_event event;
+    solsend_link_info info = {.size = sizeof info};
+    if (network_enter(1228) != 0) {
+        CHILD_SKIP("no network namespace of one's own");
+    }
+    udp_peer_close(&peer);
+    CHILD_CHECK(udp_peer_open(&peer, "127.0.0.1") == 0);
+    CHILD_CHECK(open_with("quic", &options) == 0);
+    CHILD_CHECK(solsend_link_info_get(link_, &info) == 0 && info.payload_bytes == 1200);
+    CHILD_CHECK(solsend_link_drain(link_, &event, 1) == 1); /* full transactions will be cut */
+    CHILD_CHECK(event.kind == SOLSEND_EVENT_LINK_PATH && event.value == 1200);
+    return CHILD_OK;
+}
+
+static solsend_key *parents_key;
+
+static int an_inherited_identity(void)
+{
+    options.identity = parents_key;
+    CHILD_CHECK(open_with("quic", &options) == SOLSEND_ERR_FORKED);
+    CHILD_CHECK(link_ == NULL && strstr(detail.text, "identity") != NULL);
+    options.identity = NULL;
+    CHILD_CHECK(open_with("quic", &options) == 0); /* a child may have links of its own */
+    return CHILD_OK;
+}
+
+static void an_inherited_identity_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(solsend_key_random(&parents_key), 0);
+    EXPECT_CHILD(an_inherited_identity);
+    options.identity = parents_key;
+    assert_int_equal(open_with("quic", &options), 0);
+    solsend_link_close(link_, 0);
+    link_ = NULL;
+    solsend_key_close(parents_key);
+}
+
 /* Two addresses on one host: what was asked for is what the peer sees, with either transport. */
 static void the_peer_sees_the_bound_address(void **state)
 {
@@ -633,6 +703,8 @@ IN_CHILD(a_refused_priority_is_a_missing_privilege)
 IN_CHILD(no_memory_may_be_locked)
 IN_CHILD(no_room_for_the_slots)
 IN_CHILD(no_files_for_a_link)
+IN_CHILD(a_path_too_small_for_quic)
+IN_CHILD(a_path_that_is_just_large_enough)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
@@ -644,6 +716,7 @@ int main(void)
         TEST(open_reads_options_of_other_sizes),
         TEST(sends_may_be_of_other_sizes),
         TEST(reports_follow_the_size),
+        cmocka_unit_test(every_event_has_a_name_of_its_own),
         TEST(a_member_out_of_range_is_named),
         TEST(port_ranges_make_sense),
         TEST(the_ends_of_the_ranges_are_allowed),
@@ -654,6 +727,9 @@ int main(void)
         TEST(in_child_no_memory_may_be_locked),
         TEST(in_child_no_room_for_the_slots),
         TEST(in_child_no_files_for_a_link),
+        TEST(in_child_a_path_too_small_for_quic),
+        TEST(in_child_a_path_that_is_just_large_enough),
+        TEST(an_inherited_identity_is_refused),
         TEST(the_peer_sees_the_bound_address),
         TEST(an_ephemeral_identity_is_warned_about_once),
     };
