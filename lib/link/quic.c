@@ -450,7 +450,6 @@ static void end_by_library(struct quic *q, int error, uint64_t now)
     if (error == NGTCP2_ERR_CRYPTO) {
         uint8_t alert = ngtcp2_conn_get_tls_alert(q->conn);
         ngtcp2_ccerr_set_tls_alert(&close, alert, NULL, 0);
-        q->peer_code = NGTCP2_CRYPTO_ERROR | alert;
     } else {
         ngtcp2_ccerr_set_liberr(&close, error, NULL, 0);
     }
@@ -462,7 +461,8 @@ static void end_by_library(struct quic *q, int error, uint64_t now)
         error = NGTCP2_ERR_HANDSHAKE_TIMEOUT; /* our idle timeout was the shorter one */
     }
     int code = quic_end_of_library_error(error);
-    if (q->peer_code == (NGTCP2_CRYPTO_ERROR | GNUTLS_A_NO_APPLICATION_PROTOCOL)) {
+    if (error == NGTCP2_ERR_CRYPTO &&
+        ngtcp2_conn_get_tls_alert(q->conn) == GNUTLS_A_NO_APPLICATION_PROTOCOL) {
         code = SOLSEND_ERR_ALPN_REFUSED;
     } else if (error == NGTCP2_ERR_CRYPTO && q->connected_ns != 0) {
         code = SOLSEND_ERR_PROTOCOL; /* there is no handshake left to refuse */

@@ -353,6 +353,8 @@ static void drain(void)
     FUZZ_CHECK(solsend_link_info_get(world.link, &info) == 0);
     FUZZ_CHECK(info.open == world.accepted - world.ended);
     FUZZ_CHECK(info.waiting <= info.open);
+    /* what we found wrong is not the peer's word */
+    FUZZ_CHECK(info.end_code != SOLSEND_ERR_PROTOCOL || info.end_peer_code == 0);
     FUZZ_CHECK(solsend_link_stats_get(world.link, &stats) == 0);
     FUZZ_CHECK(stats.accepted == world.accepted);
     FUZZ_CHECK(stats.acked + stats.expired + stats.closed + stats.stopped + stats.cancelled ==
