@@ -128,4 +128,30 @@ void link_on_cut(void *owner, int64_t stream_id);
 /* The peer refused 0-RTT: what left in it waits again. */
 void link_on_early_refused(void *owner, uint64_t now);
 
+/* ---- between the files of a link --------------------------------------------------------------
+ */
+
+/* An entry leaves the states that the link counts; what is kept of it is not sent any more. */
+void link_leave_state(struct solsend_link *link, struct slab_entry *e, uint32_t index);
+
+/* Takes an entry off the connection and ends it with a code of ours. */
+void link_withdraw(struct solsend_link *link, uint32_t index, uint32_t kind, int code,
+                   uint64_t now);
+
+/* Ends what is past its deadline in the states up to `last`, and finds the next deadline. */
+void link_expire_late(struct solsend_link *link, enum slab_state last, uint64_t now);
+
+/* A connection that ended takes the link with it. */
+void link_notice_death(struct solsend_link *link, uint64_t now);
+
+/* Reads up to `max` datagrams into the connection. Returns how many. */
+int link_read(struct solsend_link *link, int max);
+
+/* What the connection learnt becomes link events. */
+void link_report_progress(struct solsend_link *link, uint64_t now);
+
+/* The waiting go in their order until one is blocked. Returns why, or QUIC_WRITTEN. */
+int link_send_waiting(struct solsend_link *link, uint64_t now);
+void link_send_waiting_udp(struct solsend_link *link, uint64_t now);
+
 #endif
