@@ -70,7 +70,9 @@ typedef struct solsend_link_options {
     uint32_t known_rtt_us;         /* last RTT of this peer; default 0: unknown (then 100 ms) */
     uint32_t idle_timeout_ms;      /* ours; the smaller of both ends' counts. Default 30000 */
     uint32_t keep_alive;           /* 1 (default): PING often enough to stay; 0: never */
-    uint32_t keep_hot_ms;          /* with a shadow: longest time without a warm send; default 5 */
+    uint32_t keep_hot_us;          /* with a shadow: longest time without a warm send; default 500.
+                                      A thread that spins can afford it; one that sleeps is woken
+                                      that often, 5000 then costs it less */
     uint32_t send_buffer_bytes;    /* SO_SNDBUF wanted; default 4 MiB */
     uint32_t receive_buffer_bytes; /* SO_RCVBUF wanted; default 4 MiB */
     uint32_t busy_poll_us;         /* SO_BUSY_POLL; default 0: off */

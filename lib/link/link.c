@@ -409,6 +409,7 @@ int solsend_link_send(solsend_link *link, const solsend_send *send, uint64_t *ti
     if (link->stamp_every != 0) {
         record_sample(link, now);
     }
+    link->warmed_ns = now;
     shadow_seen(link->shadow, now);
     return rc;
 }
@@ -489,6 +490,7 @@ int solsend_link_send_burst(solsend_link *link, const solsend_send *sends, uint3
             results[i] = written;
         }
     }
+    link->warmed_ns = now;
     shadow_seen(link->shadow, now);
     return (int)accepted;
 }

@@ -78,7 +78,7 @@ struct solsend_link {
     struct link_notice notice[LINK_NOTICES];
     struct solsend_shadow *shadow;
     uint64_t keep_hot_ns;
-    uint64_t warmed_ns; /* when this link's own memory was last kept warm */
+    uint64_t warmed_ns; /* when this link's own memory was last in use or kept warm */
     struct endpoint endpoint;
     struct host_arena arena;
     struct pool pool;

@@ -78,21 +78,31 @@ void link_report_progress(struct solsend_link *link, uint64_t now)
     }
 }
 
+/* Reads a byte of every cache line: a prefetch would give up where the translation is cold. */
+static void touch(const void *memory, size_t bytes)
+{
+    const volatile uint8_t *p = memory;
+    for (size_t i = 0; i < bytes; i += CACHE_LINE) {
+        (void)p[i];
+    }
+}
+
 /*
  * The shadow keeps code and the common way of packets hot; this link's own memory is looked after
- * here: its socket and route, its connection and keys, the slot that the next send will take.
+ * here: the slot and the packet buffer that the next send will take, the histogram it records in,
+ * its socket and route, its connection and keys.
  */
 static void warm_own(struct solsend_link *link, uint64_t now)
 {
     uint32_t next = link->slab.slots.free_head;
     if (next != SLOTS_NONE) {
-        const uint8_t *wire = slab_wire(&link->slab, next);
-        for (uint32_t i = 0; i < SOLSEND_TX_BYTES_MAX; i += CACHE_LINE) {
-            __builtin_prefetch(wire + i, 1);
-        }
-        __builtin_prefetch(slab_entry(&link->slab, next), 1);
-        __builtin_prefetch((uint8_t *)slab_entry(&link->slab, next) + CACHE_LINE, 1);
+        touch(slab_wire(&link->slab, next), SOLSEND_TX_BYTES_MAX);
+        touch(slab_entry(&link->slab, next), sizeof(struct slab_entry));
     }
+    touch(link, sizeof *link);
+    touch(link->box.buffer, QUIC_PAYLOAD_MAX);
+    touch(&link->hops[SOLSEND_HOP_CALL], sizeof *link->hops);
+    pool_warm(&link->pool);
     if (link->shadow->probes && !outbox_is_blocked(&link->box)) {
         outbox_probe(&link->box);
     }

@@ -34,7 +34,7 @@ int solsend_link_options_init(solsend_link_options *options, uint32_t size)
         .handshake_timeout_ms = 1000,
         .idle_timeout_ms = 30000,
         .keep_alive = 1,
-        .keep_hot_ms = 5,
+        .keep_hot_us = 500,
         .send_buffer_bytes = BUFFER_BYTES_DEFAULT,
         .receive_buffer_bytes = BUFFER_BYTES_DEFAULT,
         .segment_bursts = 1,
@@ -67,7 +67,7 @@ static int check_options(const solsend_link_options *o, solsend_detail *detail)
         {"known_rtt_us", o->known_rtt_us, 0, 10000000},
         {"idle_timeout_ms", o->idle_timeout_ms, 0, 600000},
         {"keep_alive", o->keep_alive, 0, 1},
-        {"keep_hot_ms", o->keep_hot_ms, 0, 60000},
+        {"keep_hot_us", o->keep_hot_us, 0, 60000000},
         {"send_buffer_bytes", o->send_buffer_bytes, 0, INT32_MAX},
         {"receive_buffer_bytes", o->receive_buffer_bytes, 0, INT32_MAX},
         {"busy_poll_us", o->busy_poll_us, 0, 1000000},
@@ -347,7 +347,7 @@ int solsend_link_open(solsend_link **out, const char *uri_text, const solsend_li
     link->next_deadline_ns = UINT64_MAX;
     link->opened_ns = link->last_poll_ns = clock_now();
     link->shadow = o.shadow;
-    link->keep_hot_ns = o.shadow != NULL ? o.keep_hot_ms * CLOCK_NS_PER_MS : 0;
+    link->keep_hot_ns = o.shadow != NULL ? o.keep_hot_us * CLOCK_NS_PER_US : 0;
     if (o.log != NULL) {
         link->log = *o.log;
     }

@@ -8,6 +8,7 @@ enum {
     FIRST_SHIFT = 4, /* the smallest class holds 16 bytes */
     STEPS = 4,       /* classes an octave */
     FROM_MALLOC = 0xffff,
+    PAGE_BYTES = 4096,
     CONNECTION_BYTES = 96 * 1024, /* what ngtcp2 takes for a connection without transactions */
     TRANSACTION_BYTES = 1024      /* and for each that is open: stream, frame, packet record */
 };
@@ -148,4 +149,12 @@ void pool_open(struct pool *pool, uint8_t *base, size_t bytes)
     pool->mem.free = on_free;
     pool->mem.calloc = on_calloc;
     pool->mem.realloc = on_realloc;
+}
+
+void pool_warm(const struct pool *pool)
+{
+    const volatile uint8_t *base = pool->base;
+    for (size_t i = 0; i < pool->carved; i += PAGE_BYTES) {
+        (void)base[i];
+    }
 }

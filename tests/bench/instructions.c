@@ -101,7 +101,7 @@ static int instructions_open(struct instructions *x, uint32_t sends, uint32_t by
     solsend_send_init(&x->send, sizeof x->send);
     o.identity = x->key;
     o.handshake_timeout_ms = 60000; /* an emulated CPU is slow */
-    o.keep_hot_ms = 60000;
+    o.keep_hot_us = 60000000;
     x->send.quiet = 1;
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "deadline") == 0) {

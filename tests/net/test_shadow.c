@@ -70,7 +70,7 @@ static void an_idle_link_is_kept_warm_without_a_packet_to_the_leader(void **stat
     bed_open(&bed, "agave-4.3", NULL);
     assert_int_equal(solsend_shadow_open(&shadow, NULL, NULL), 0);
     bed.options.shadow = shadow;
-    bed.options.keep_hot_ms = 2;
+    bed.options.keep_hot_us = 2000;
     bed_admit(&bed);
     assert_int_equal(bed_send(&bed, 250, 0, 1), 1);
     bed_until(&bed, SOLSEND_EVENT_ACKED, 1, 2000);
@@ -95,7 +95,7 @@ static void warming_survives_the_peers_key_updates(void **state)
     bed_open(&bed, "agave-4.3", "key_update=2");
     assert_int_equal(solsend_shadow_open(&shadow, NULL, NULL), 0);
     bed.options.shadow = shadow;
-    bed.options.keep_hot_ms = 1;
+    bed.options.keep_hot_us = 1000;
     bed_admit(&bed);
     for (uint64_t i = 1; i <= 100; i++) {
         assert_true(bed_send(&bed, 250, 0, i) >= 0);

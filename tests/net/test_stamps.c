@@ -211,6 +211,7 @@ static void open_hot(const char *profile)
     }
     bed_open(&bed, profile, strcmp(profile, "udp") == 0 ? NULL : "grant=4096");
     bed.options.shadow = shadow;
+    bed.options.keep_hot_us = 5000;
     bed_admit(&bed);
 }
 

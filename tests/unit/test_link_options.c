@@ -144,7 +144,7 @@ static void defaults_are_the_documented_ones(void **state)
     assert_int_equal(o->known_rtt_us, 0);
     assert_int_equal(o->idle_timeout_ms, 30000);
     assert_int_equal(o->keep_alive, 1);
-    assert_int_equal(o->keep_hot_ms, 5);
+    assert_int_equal(o->keep_hot_us, 500);
     assert_int_equal(o->send_buffer_bytes, 4 << 20);
     assert_int_equal(o->receive_buffer_bytes, 4 << 20);
     assert_int_equal(o->busy_poll_us + o->socket_priority, 0);
@@ -327,7 +327,7 @@ static void a_member_out_of_range_is_named(void **state)
         {MEMBER(known_rtt_us), 10000001},
         {MEMBER(idle_timeout_ms), 600001},
         {MEMBER(keep_alive), 2},
-        {MEMBER(keep_hot_ms), 60001},
+        {MEMBER(keep_hot_us), 60000001},
         {MEMBER(send_buffer_bytes), 0x80000000},
         {MEMBER(receive_buffer_bytes), UINT32_MAX},
         {MEMBER(busy_poll_us), 1000001},
@@ -373,7 +373,7 @@ static void the_ends_of_the_ranges_are_allowed(void **state)
     options.handshake_timeout_ms = 60000;
     options.known_rtt_us = 10000000;
     options.idle_timeout_ms = 0;
-    options.keep_alive = options.keep_hot_ms = options.segment_bursts = 0;
+    options.keep_alive = options.keep_hot_us = options.segment_bursts = 0;
     options.send_buffer_bytes = options.receive_buffer_bytes = 0;
     options.congestion = SOLSEND_CONGESTION_BBR;
     options.certificate = SOLSEND_CERTIFICATE_NONE;
