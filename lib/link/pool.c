@@ -9,6 +9,8 @@ enum {
     STEPS = 4,       /* classes an octave */
     FROM_MALLOC = 0xffff,
     PAGE_BYTES = 4096,
+    CACHE_LINE = 64,
+    WARM_BYTES = 128 * 1024,      /* read line by line: the connection and its first objects */
     CONNECTION_BYTES = 96 * 1024, /* what ngtcp2 takes for a connection without transactions */
     TRANSACTION_BYTES = 1024      /* and for each that is open: stream, frame, packet record */
 };
@@ -154,7 +156,7 @@ void pool_open(struct pool *pool, uint8_t *base, size_t bytes)
 void pool_warm(const struct pool *pool)
 {
     const volatile uint8_t *base = pool->base;
-    for (size_t i = 0; i < pool->carved; i += PAGE_BYTES) {
+    for (size_t i = 0; i < pool->carved; i += i < WARM_BYTES ? CACHE_LINE : PAGE_BYTES) {
         (void)base[i];
     }
 }

@@ -40,7 +40,10 @@ size_t pool_bytes(uint32_t transactions);
 /* Lays a pool over `bytes` bytes at `base`, 16-byte aligned; both stay the caller's. */
 void pool_open(struct pool *pool, uint8_t *base, size_t bytes);
 
-/* Reads a byte of every page that was ever given out: address translations stay at hand. */
+/*
+ * Reads what was ever given out, the first part line by line and the rest a byte a page: contents
+ * and address translations stay at hand.
+ */
 void pool_warm(const struct pool *pool);
 
 #endif
