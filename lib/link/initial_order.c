@@ -2,15 +2,9 @@
 
 #include <string.h>
 
-enum {
-    FRAME_PADDING = 0x00,
-    FRAME_PING = 0x01,
-    FRAME_ACK = 0x02,
-    FRAME_ACK_ECN = 0x03,
-    FRAME_CRYPTO = 0x06,
-    FRAME_CLOSE = 0x1c,
-    FRAMES_MAX = 64
-};
+#include "link/frame.h"
+
+enum { FRAMES_MAX = 64 };
 
 struct crypto {
     uint64_t offset;
@@ -18,62 +12,13 @@ struct crypto {
     const uint8_t *data;
 };
 
-struct reader {
-    const uint8_t *p;
-    const uint8_t *end;
+/* The frames of an Initial, sorted out. */
+struct frames {
+    struct crypto crypto[FRAMES_MAX]; /* by ascending offset */
+    size_t crypto_count;
+    uint8_t others[INITIAL_ORDER_BYTES_MAX];
+    size_t other_bytes;
 };
-
-/* A variable-length integer (RFC 9000 section 16). Returns 0 when it runs over the end. */
-static int read_varint(struct reader *r, uint64_t *value)
-{
-    if (r->p == r->end) {
-        return 0;
-    }
-    size_t n = (size_t)1 << (*r->p >> 6);
-    if ((size_t)(r->end - r->p) < n) {
-        return 0;
-    }
-    uint64_t v = *r->p & 0x3f;
-    for (size_t i = 1; i < n; i++) {
-        v = v << 8 | r->p[i];
-    }
-    r->p += n;
-    *value = v;
-    return 1;
-}
-
-static int skip_bytes(struct reader *r, uint64_t n)
-{
-    if ((uint64_t)(r->end - r->p) < n) {
-        return 0;
-    }
-    r->p += n;
-    return 1;
-}
-
-/* The body of an ACK frame after its type (RFC 9000 section 19.3). */
-static int skip_ack(struct reader *r, int ecn)
-{
-    uint64_t v, ranges;
-    if (!read_varint(r, &v) || !read_varint(r, &v) || !read_varint(r, &ranges) ||
-        !read_varint(r, &v)) {
-        return 0;
-    }
-    for (uint64_t i = 0; i < ranges * 2 + (ecn ? 3 : 0); i++) {
-        if (!read_varint(r, &v)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* The body of a CONNECTION_CLOSE frame of type 0x1c (RFC 9000 section 19.19). */
-static int skip_close(struct reader *r)
-{
-    uint64_t v, reason;
-    return read_varint(r, &v) && read_varint(r, &v) && read_varint(r, &reason) &&
-           skip_bytes(r, reason);
-}
 
 /* 0x06, offset, length: how many bytes this frame head takes with the smallest varints. */
 static size_t varint_bytes(uint64_t v)
@@ -101,77 +46,94 @@ static void insert_by_offset(struct crypto *list, size_t n, struct crypto c)
     list[i] = c;
 }
 
+/* The body of a CONNECTION_CLOSE frame of type 0x1c (RFC 9000 section 19.19). */
+static void skip_close(struct frame_reader *r)
+{
+    frame_skip_varints(r, 2);
+    frame_skip(r, frame_varint(r));
+}
+
+/* Takes a CRYPTO frame after its type. */
+static void take_crypto(struct frames *f, struct frame_reader *r)
+{
+    struct crypto c;
+    c.offset = frame_varint(r);
+    c.bytes = frame_varint(r);
+    c.data = r->p;
+    frame_skip(r, c.bytes);
+    if (f->crypto_count == FRAMES_MAX) {
+        r->ok = 0;
+    }
+    if (r->ok) {
+        insert_by_offset(f->crypto, f->crypto_count++, c);
+    }
+}
+
+/* Takes a frame of another type whole, from `start` on; the reader stands behind its type. */
+static void take_other(struct frames *f, struct frame_reader *r, const uint8_t *start)
+{
+    if (*start == FRAME_ACK || *start == FRAME_ACK_ECN) {
+        frame_skip_ack(r, *start == FRAME_ACK_ECN);
+    } else if (*start == FRAME_CLOSE) {
+        skip_close(r);
+    } else if (*start != FRAME_PING) {
+        r->ok = 0;
+    }
+    if (r->ok) {
+        memcpy(f->others + f->other_bytes, start, (size_t)(r->p - start));
+        f->other_bytes += (size_t)(r->p - start);
+    }
+}
+
+/* Returns 0 when there is a frame it does not know. */
+static int collect(struct frames *f, const uint8_t *in, size_t bytes)
+{
+    struct frame_reader r = {in, in + bytes, 1};
+    f->crypto_count = f->other_bytes = 0;
+    while (r.ok && r.p < r.end) {
+        const uint8_t *start = r.p++;
+        if (*start == FRAME_CRYPTO) {
+            take_crypto(f, &r);
+        } else if (*start != FRAME_PADDING) {
+            take_other(f, &r, start);
+        }
+    }
+    return r.ok;
+}
+
 int initial_order_sort(uint8_t *out, const uint8_t *in, size_t bytes)
 {
-    struct crypto crypto[FRAMES_MAX];
-    size_t crypto_count = 0;
-    uint8_t others[INITIAL_ORDER_BYTES_MAX];
-    size_t other_bytes = 0;
-    struct reader r = {in, in + bytes};
-    if (bytes > INITIAL_ORDER_BYTES_MAX) {
+    struct frames f;
+    if (bytes > INITIAL_ORDER_BYTES_MAX || !collect(&f, in, bytes)) {
         return 0;
     }
-    while (r.p < r.end) {
-        const uint8_t *start = r.p;
-        uint8_t kind = *r.p++;
-        int ok = 1;
-        if (kind == FRAME_PADDING) {
-            continue;
-        }
-        if (kind == FRAME_CRYPTO) {
-            struct crypto c;
-            if (crypto_count == FRAMES_MAX || !read_varint(&r, &c.offset) ||
-                !read_varint(&r, &c.bytes)) {
-                return 0;
-            }
-            c.data = r.p;
-            if (!skip_bytes(&r, c.bytes)) {
-                return 0;
-            }
-            insert_by_offset(crypto, crypto_count++, c);
-            continue;
-        }
-        if (kind == FRAME_ACK || kind == FRAME_ACK_ECN) {
-            ok = skip_ack(&r, kind == FRAME_ACK_ECN);
-        } else if (kind == FRAME_CLOSE) {
-            ok = skip_close(&r);
-        } else {
-            ok = kind == FRAME_PING;
-        }
-        if (!ok) {
-            return 0;
-        }
-        memcpy(others + other_bytes, start, (size_t)(r.p - start));
-        other_bytes += (size_t)(r.p - start);
-    }
-
     uint8_t result[INITIAL_ORDER_BYTES_MAX];
     uint8_t *p = result;
     const uint8_t *room = result + bytes;
-    for (size_t i = 0; i < crypto_count;) {
+    for (size_t i = 0; i < f.crypto_count;) {
         /* frames that touch become one, so that the peer sees one contiguous ClientHello */
-        uint64_t total = crypto[i].bytes;
+        uint64_t total = f.crypto[i].bytes;
         size_t last = i + 1;
-        while (last < crypto_count && crypto[last].offset == crypto[i].offset + total) {
-            total += crypto[last++].bytes;
+        while (last < f.crypto_count && f.crypto[last].offset == f.crypto[i].offset + total) {
+            total += f.crypto[last++].bytes;
         }
-        size_t need = 1 + varint_bytes(crypto[i].offset) + varint_bytes(total) + (size_t)total;
+        size_t need = 1 + varint_bytes(f.crypto[i].offset) + varint_bytes(total) + (size_t)total;
         if ((size_t)(room - p) < need) {
             return 0;
         }
         *p++ = FRAME_CRYPTO;
-        p = write_varint(p, crypto[i].offset);
+        p = write_varint(p, f.crypto[i].offset);
         p = write_varint(p, total);
         for (; i < last; i++) {
-            memcpy(p, crypto[i].data, (size_t)crypto[i].bytes);
-            p += crypto[i].bytes;
+            memcpy(p, f.crypto[i].data, (size_t)f.crypto[i].bytes);
+            p += f.crypto[i].bytes;
         }
     }
-    if ((size_t)(room - p) < other_bytes) {
+    if ((size_t)(room - p) < f.other_bytes) {
         return 0;
     }
-    memcpy(p, others, other_bytes);
-    p += other_bytes;
+    memcpy(p, f.others, f.other_bytes);
+    p += f.other_bytes;
     memset(p, FRAME_PADDING, (size_t)(room - p));
     memcpy(out, result, bytes);
     return 1;
