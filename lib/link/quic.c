@@ -239,7 +239,6 @@ static int on_stream_close(ngtcp2_conn *conn, uint32_t flags, int64_t stream_id,
     if (flags & NGTCP2_STREAM_CLOSE_FLAG_APP_ERROR_CODE_SET) {
         q->sink.stopped(q->sink.owner, flight, code, q->now);
     } else {
-        q->acks++;
         q->sink.acked(q->sink.owner, flight, q->now);
     }
     return 0;
@@ -682,7 +681,6 @@ void quic_read(struct quic *quic, const uint8_t *data, size_t bytes, uint64_t no
     now = advance(quic, now);
     ngtcp2_pkt_info pi = {0};
     int rc = ngtcp2_conn_read_pkt(quic->conn, &quic->path, &pi, data, bytes, now);
-    quic->datagrams_received++;
     quic->owes = 1;
     if (rc == 0) {
         quic->heard_ns = now;

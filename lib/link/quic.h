@@ -108,14 +108,12 @@ struct quic {
     uint64_t stream_bytes_max; /* peer's limit for one stream; 0: not known yet */
     uint64_t peer_code;
     uint64_t heard_ns;    /* newest packet that was ours */
-    uint64_t acks;        /* acknowledgements of stream data seen */
     uint32_t payload;     /* cap in force */
     uint32_t roomy_bytes; /* transactions up to here leave room for an ACK beside them */
     uint32_t confirmed;
     uint32_t retries;
     uint32_t keys_made; /* ngtcp2 makes the next keys ahead: the first are not an update yet */
     uint32_t key_mismatch;
-    uint32_t datagrams_received;
     uint32_t owes;    /* something was read or changed since the last quic_write_control */
     int32_t end_code; /* 0 while it lives */
     uint8_t expected_key[32];
